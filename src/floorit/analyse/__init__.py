@@ -1,0 +1,1 @@
+"""From what was recorded to what it means: values in, values out."""

@@ -1,0 +1,162 @@
+"""Which stretches of the record are iterations, which evaluation, which the gaps between, and where warm-up ends."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from floorit.events import Process, Rows
+from floorit.record import wire
+from floorit.stats import Floats
+
+# Row kinds.
+TRAIN, EVAL, BETWEEN = 0, 1, 2
+
+STEPS_PER_BATCH = 4  # more optimizer steps a batch than this: the batch is not the iteration
+WARMUP_WINDOW = 5  # iterations that must look like the later ones for warm-up to be over
+WARMUP_FACTOR = 1.5  # times the later median: more is warm-up
+STEADY_DRIFT = 0.15  # between the medians of the two halves after warm-up: more is not steady
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class Iterations(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows of one process, told apart."""
+
+    border: str  # what an iteration lies between: batches, optimizer steps, backward passes
+    kind: Ints  # of each row
+    of_row: Ints  # number of the iteration a row belongs to; -1 before the first
+    seconds: Floats  # of each iteration, evaluation and gaps left out
+    samples: Ints  # of each iteration
+    compiled: Bools  # whether torch.compile ran in it
+    optimizer_steps: int
+    accumulation: float  # iterations an optimizer step
+    epochs: int  # passes over the training data
+    eval_passes: int
+    warmup: int  # iterations at the start that are not like the later ones
+    steady: bool
+    eval_iterators: frozenset[int]
+
+    @property
+    def count(self) -> int:
+        return len(self.seconds)
+
+    @property
+    def after_warmup(self) -> Floats:
+        return self.seconds[self.warmup :]
+
+
+def find(process: Process) -> Iterations | None:
+    """The iterations of a process, or None if it never trained."""
+    rows = process.rows
+    if not len(rows) or not int(rows["backwards"].sum()):
+        return None
+    training, evaluation = _passes(rows)
+    primary, steps = _primary_optimizer(rows)
+    in_pass = np.isin(rows["iterator"], list(training))
+    batches = (rows["opened"] == wire.BATCH) & in_pass
+    if batches.any() and steps <= STEPS_PER_BATCH * int(batches.sum()):
+        border, begins = "batches", batches
+        ended = rows["opened"] == wire.EXHAUSTED
+    else:
+        border = "optimizer steps" if steps else "backward passes"
+        ends = (rows["optimizers"] >> primary & 1 > 0) if steps else rows["backwards"] > 0
+        begins = np.concatenate([[True], ends[:-1]])
+        begins[np.flatnonzero(ends)[-1] + 1 :] = False
+        ended = np.zeros(len(rows), bool)
+        ended[np.flatnonzero(ends)[-1] + 1 :] = True  # after the last step nothing trains
+    kind = _kinds(rows, evaluation, ended)
+    of_row = np.cumsum(begins).astype(np.int64) - 1
+    kind[of_row < 0] = BETWEEN
+    return _build(process, border, kind, of_row, steps, training, evaluation)
+
+
+def _passes(rows: Rows) -> tuple[set[int], set[int]]:
+    """Passes over data that train, and passes that evaluate: a forward but never a backward."""
+    alive = (rows["opened"] != wire.EXHAUSTED) & (rows["iterator"] > 0)
+    trains = alive & (rows["backwards"] > 0)
+    forwards = alive & ((rows["flags"] & (wire.GRAD_FORWARD | wire.NO_GRAD_FORWARD)) > 0)
+    training = set(np.unique(rows["iterator"][trains]).tolist())
+    evaluation = set(np.unique(rows["iterator"][forwards]).tolist()) - training
+    return training, evaluation
+
+
+def _primary_optimizer(rows: Rows) -> tuple[int, int]:
+    """The optimizer that steps most often, and how often."""
+    counts = [int((rows["optimizers"] >> bit & 1).sum()) for bit in range(32)]
+    primary = int(np.argmax(counts))
+    return primary, counts[primary]
+
+
+def _kinds(rows: Rows, evaluation: set[int], ended: Bools) -> Ints:
+    kind = np.full(len(rows), TRAIN, np.int64)
+    evaluates = np.isin(rows["iterator"], list(evaluation)) & (rows["opened"] == wire.BATCH)
+    kind[ended] = BETWEEN
+    kind[evaluates] = EVAL
+    return kind
+
+
+def _build(
+    process: Process, border: str, kind: Ints, of_row: Ints, steps: int, training: set[int], evaluation: set[int]
+) -> Iterations:
+    rows = process.rows
+    count = int(of_row[-1]) + 1
+    trains = kind == TRAIN
+    lengths = rows["end"] - process.starts()
+    seconds = np.bincount(of_row[trains], weights=lengths[trains], minlength=count)[:count]
+    samples = _samples(rows, of_row, trains, training if border == "batches" else None, count)
+    compiled = np.zeros(count, bool)
+    compiled[of_row[trains & ((rows["flags"] & wire.COMPILED) > 0)]] = True
+    warmup = warmup_length(seconds, compiled)
+    return Iterations(
+        border=border,
+        kind=kind,
+        of_row=of_row,
+        seconds=seconds,
+        samples=samples,
+        compiled=compiled,
+        optimizer_steps=steps,
+        accumulation=count / steps if steps else 1.0,
+        epochs=len(training),
+        eval_passes=len(evaluation),
+        warmup=warmup,
+        steady=is_steady(seconds[warmup:]),
+        eval_iterators=frozenset(evaluation),
+    )
+
+
+def _samples(rows: Rows, of_row: Ints, trains: Bools, training: set[int] | None, count: int) -> Ints:
+    """Samples of each iteration: of its batches, or where there is no loader, what the model was called with."""
+    each = rows["samples"].astype(np.int64)
+    if training is not None:
+        each = np.where((rows["opened"] == wire.BATCH) & np.isin(rows["iterator"], list(training)), each, 0)
+    samples = np.zeros(count, np.int64)
+    several_optimizers = bool(np.bitwise_or.reduce(rows["optimizers"]) & ~np.uint32(1))
+    gather = np.maximum if training is None and several_optimizers else np.add
+    gather.at(samples, of_row[trains], each[trains])
+    return samples
+
+
+def warmup_length(seconds: Floats, compiled: Bools) -> int:
+    """How many iterations at the start are unlike the later ones; at most half of all."""
+    count = len(seconds)
+    if count < 4:
+        return 0
+    limit = WARMUP_FACTOR * float(np.median(seconds[count // 2 :]))
+    most = count // 2
+    for start in range(1, most + 1):
+        window = seconds[start : start + WARMUP_WINDOW]
+        if seconds[start] <= limit and np.median(window) <= limit and not compiled[start : start + WARMUP_WINDOW].any():
+            return start
+    return most
+
+
+def is_steady(seconds: Floats) -> bool:
+    """Whether the two halves are alike."""
+    if len(seconds) < 8:
+        return False
+    half = len(seconds) // 2
+    first, second = float(np.median(seconds[:half])), float(np.median(seconds[half:]))
+    return abs(first - second) <= STEADY_DRIFT * max(first, second)

@@ -1,0 +1,175 @@
+"""Where a step's time went. Exclusive, and it adds up to the mean step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from floorit.analyse.iterations import BETWEEN, EVAL, TRAIN, Iterations
+from floorit.events import Place, Process, Sample
+from floorit.record import wire
+from floorit.stats import Floats
+
+# Phases as they are shown: in the order of a step, then what lies between steps, then the rest.
+ORDER = (
+    "data_wait",
+    "h2d",
+    "forward",
+    "loss",
+    "backward",
+    "recompute",
+    "grad_sync",
+    "optimizer",
+    "sync",
+    "logging",
+    "checkpoint",
+    "eval",
+    "epoch_gap",
+    "other",
+    "unattributed",
+)
+MOST_LINES = 5  # source lines named for a phase
+_EVAL = wire.PHASES.index("eval")
+_SAMPLE_SLACK = 0.6  # seconds: a flush holds the samples of the half second before it
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """A source line and its share of the phase it stands under."""
+
+    file: str
+    line: int
+    function: str
+    share: float
+    inside: str | None = None  # what that line was calling, where it is not the user's code
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One phase: seconds a step on the host's clock, and on the device's where there is one."""
+
+    phase: str
+    seconds: float
+    share: float
+    gpu_seconds: float | None
+    where: list[Line]
+
+
+class Ledger(msgspec.Struct, frozen=True, kw_only=True):
+    """The entries, and the mean step they add up to."""
+
+    mean: float
+    entries: list[Entry]
+    samples: int  # looks at the stack that the lines rest on
+
+    def seconds(self, *phases: str) -> float:
+        """Seconds a step in these phases."""
+        return sum(entry.seconds for entry in self.entries if entry.phase in phases)
+
+    def share(self, *phases: str) -> float:
+        """Their share of the mean step."""
+        return self.seconds(*phases) / self.mean if self.mean else 0.0
+
+    def where(self, *phases: str) -> list[Line]:
+        """The lines of these phases, largest first."""
+        lines = [line for entry in self.entries if entry.phase in phases for line in entry.where]
+        return sorted(lines, key=lambda line: -line.share)
+
+
+def draw(process: Process, iterations: Iterations) -> Ledger:
+    """The ledger of the iterations after warm-up."""
+    spent, begin, end = _spent(process, iterations)
+    count = max(iterations.count - iterations.warmup, 1)
+    per_step = spent / count
+    mean = float(per_step.sum())
+    samples = [s for s in process.samples if begin <= s.at <= end + _SAMPLE_SLACK]
+    by_phase: dict[str, list[Sample]] = {}
+    for sample in samples:
+        phase = "eval" if sample.iterator in iterations.eval_iterators else wire.PHASES[sample.phase]
+        by_phase.setdefault(phase, []).append(sample)
+    seconds = dict(zip(wire.PHASES, per_step.tolist(), strict=True))
+    known = _attributed(by_phase.get("other", []))
+    seconds["unattributed"] = seconds["other"] * (1 - known)
+    seconds["other"] *= known
+    device = _device(process, iterations)
+    entries = [
+        Entry(
+            phase=phase,
+            seconds=seconds[phase],
+            share=seconds[phase] / mean if mean else 0.0,
+            gpu_seconds=device.get(phase) if device else None,
+            where=lines(by_phase.get(phase, ())),
+        )
+        for phase in ORDER
+        if seconds[phase] > 0 or phase == "unattributed"
+    ]
+    return Ledger(mean=mean, entries=entries, samples=sum(s.count for s in samples))
+
+
+def _spent(process: Process, iterations: Iterations) -> tuple[Floats, float, float]:
+    """Seconds by phase after warm-up, and when that stretch began and ended."""
+    rows, kind = process.rows, iterations.kind
+    in_window = iterations.of_row >= iterations.warmup
+    work = np.flatnonzero(in_window & (kind != BETWEEN))
+    first, last = int(work[0]), int(work[-1])
+    window = slice(first, last + 1)
+    seconds = rows["seconds"][window].astype(np.float64)
+    evaluates = kind[window] == EVAL
+    spent = seconds[~evaluates].sum(axis=0)
+    spent[_EVAL] += seconds[evaluates].sum()
+    # What follows the last iteration is the program's end, not training, but for what has a name of its own.
+    named = [wire.PHASES.index(name) for name in ("logging", "checkpoint", "epoch_gap", "eval")]
+    spent[named] += rows["seconds"][last + 1 :][:, named].sum(axis=0)
+    return spent, float(process.starts()[first]), float(rows["end"][last])
+
+
+def _attributed(samples: list[Sample]) -> float:
+    """The share of looks at the user's own code that found a line of it."""
+    total = sum(s.count for s in samples)
+    return sum(s.count for s in samples if s.user or s.leaf) / total if total else 0.0
+
+
+def _device(process: Process, iterations: Iterations) -> dict[str, float] | None:
+    """Device seconds by phase of a step, from the rows that were marked."""
+    device = process.device
+    rows = process.rows
+    marked = device[device["row"] < len(rows)]
+    in_training = (iterations.of_row >= iterations.warmup) & (iterations.kind == TRAIN)
+    marked = marked[in_training[marked["row"]]]
+    if not len(marked):
+        return None
+    rows_per_step = int(in_training.sum()) / max(iterations.count - iterations.warmup, 1)
+    mean = marked["seconds"].astype(np.float64).mean(axis=0) * rows_per_step
+    return dict(zip(wire.PHASES, mean.tolist(), strict=True))
+
+
+def lines(samples: Iterable[Sample], most: int = MOST_LINES) -> list[Line]:
+    """The source lines that were found most often."""
+    counts: Counter[tuple[Place, str | None]] = Counter()
+    for sample in samples:
+        place = sample.user or sample.leaf
+        if place is not None:
+            counts[place, _inside(sample)] += sample.count
+    total = sum(counts.values())
+    merged: dict[tuple[str, int, str], Counter[str | None]] = {}
+    for (place, inside), n in counts.items():
+        merged.setdefault((place.file, place.line, place.function), Counter())[inside] += n
+    largest = sorted(merged.items(), key=lambda item: -sum(item[1].values()))[:most]
+    return [
+        Line(
+            file=file,
+            line=line,
+            function=function,
+            share=sum(inner.values()) / total,
+            inside=inner.most_common(1)[0][0],
+        )
+        for (file, line, function), inner in largest
+    ]
+
+
+def _inside(sample: Sample) -> str | None:
+    """The library function that the user's line was in, if it was in one."""
+    if sample.user is None or sample.leaf is None or sample.leaf == sample.user:
+        return None
+    return sample.leaf.function

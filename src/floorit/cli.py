@@ -1,0 +1,214 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from floorit import __version__, hardware, launch, live, runfile
+from floorit.errors import FlooritError, OutputError, RecordError, UsageError
+from floorit.report import build, model, terminal
+
+FOLDER = "floorit-runs"
+STATUS_BYTES = 512  # room for the recorder's last words, made beforehand
+
+_RUN_EXAMPLES = """\
+examples:
+  floorit run train.py --epochs 3
+  floorit run --steps 200 train.py --batch-size 64
+  floorit run -- python -m mypkg.train --config c.yaml
+  floorit run torchrun --nproc-per-node 2 train.py
+  floorit run bash scripts/train.sh
+
+The program runs as it would without floorit: same arguments, same output, same exit code.
+What floorit says goes to stderr; --json puts the report on stdout after the program has ended.
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    if sys.platform == "win32":
+        print("floorit: Windows is not supported; Linux is, macOS as far as it goes.", file=sys.stderr)
+        return 1
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        return _dispatch(given)
+    except FlooritError as error:
+        print(f"floorit: {error} [{error.slug}]", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+
+
+def _dispatch(given: list[str]) -> int:
+    parser = _parser()
+    own, command = _split(given)
+    options = parser.parse_args(own)
+    options.command = command
+    verb: Callable[[argparse.Namespace], int] | None = getattr(options, "verb", None)
+    if verb is None:
+        parser.print_help(sys.stderr)
+        return 2
+    return verb(options)
+
+
+def _split(given: list[str]) -> tuple[list[str], list[str]]:
+    """Our own words, and the user's command: it begins at `--`, at `-m`, or at the first word that is not an option."""
+    if given[:1] != ["run"]:
+        return given, []
+    takes_value = {"--out", "--steps"}
+    at = 1
+    while at < len(given):
+        word = given[at]
+        if word == "--":
+            return given[:at], given[at + 1 :]
+        if word == "-m" or not word.startswith("-"):
+            return given[:at], given[at:]
+        at += 2 if word in takes_value else 1
+    return given, []
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="floorit", description="Find out why your PyTorch training is slow, without editing the script."
+    )
+    parser.add_argument("--version", action="version", version=f"floorit {__version__}")
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    run = verbs.add_parser(
+        "run",
+        help="run a training program once and say where its time went",
+        description="Run a training program, unedited, and say where each step's time went.",
+        usage="floorit run [options] [--] COMMAND ...",
+        epilog=_RUN_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument("--out", type=Path, metavar="DIR", help=f"folder for record and report (default: a new one in {FOLDER}/)")
+    run.add_argument("--steps", type=_positive, metavar="N", help="end the program, cleanly, after N steady steps")
+    run.add_argument("--json", action="store_true", help="print report.json on stdout after the program has ended")
+    run.add_argument("--quiet", action="store_true", help="no live line, no ledger: only the files")
+    run.set_defaults(verb=_run)
+
+    report = verbs.add_parser(
+        "report",
+        help="draw the report of a recorded run again",
+        description="Draw the report again, from the record alone.",
+        epilog="example:\n  floorit report floorit-runs/train-20261115-101500",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    report.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=f"default: the newest in {FOLDER}/")
+    report.add_argument("--json", action="store_true", help="print report.json instead")
+    report.set_defaults(verb=_report)
+
+    env = verbs.add_parser("env", help="describe this machine and the torch that programs would use")
+    env.add_argument("--json", action="store_true", help="as JSON")
+    env.set_defaults(verb=_env)
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return value
+
+
+def _run(options: argparse.Namespace) -> int:
+    if not options.command:
+        raise UsageError("what is to be run? For example: floorit run train.py")
+    command = launch.resolve(options.command)
+    folder = _make_folder(options.out, options.command)
+    record = folder / "record"
+    run = runfile.RunFile(
+        command=options.command,
+        cwd=str(Path.cwd()),
+        started=time.time(),
+        environment=hardware.examine(folder),
+    )
+    runfile.save(folder, run)
+    watcher = live.Live(record, stream=sys.stderr, quiet=options.quiet, steps=options.steps)
+    try:
+        code, seconds = launch.run(command, record, watcher.watch)
+    finally:
+        watcher.close()
+    run = msgspec.structs.replace(run, exit_code=launch.shell_code(code), seconds=seconds)
+    _finish(folder, run, watcher, options)
+    return launch.leave_like(code)
+
+
+def _finish(folder: Path, run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace) -> None:
+    """Write and show the report. The program has run: what fails here must not hide how it ended."""
+    report = build.assemble(folder, run, watcher.reader)
+    try:
+        runfile.save(folder, run)
+        (folder / "report.json").write_bytes(model.to_json(report))
+    except OSError as error:
+        print(f"floorit: the report cannot be written: {error.strerror} ({folder})", file=sys.stderr)
+    if options.json:
+        sys.stdout.buffer.write(model.to_json(report))
+        sys.stdout.buffer.flush()
+    if not options.quiet:
+        terminal.show(report, sys.stderr)
+
+
+def _make_folder(wanted: Path | None, command: list[str]) -> Path:
+    """The run's folder, with room for a record in it. One that cannot be written must not keep the program from
+    training: then the record goes to a temporary folder."""
+    name = Path(next((word for word in command if word.endswith(".py")), command[0])).stem.strip("-") or "run"
+    stamped = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder = wanted or _unused(Path(FOLDER) / stamped)
+    try:
+        _prepare(folder)
+    except OSError as error:
+        elsewhere = Path(tempfile.mkdtemp(prefix=f"floorit-{stamped}-"))
+        print(f"floorit: {folder} cannot be written ({error.strerror}); recording to {elsewhere}", file=sys.stderr)
+        folder = elsewhere
+        _prepare(folder)
+    return folder
+
+
+def _unused(folder: Path) -> Path:
+    number, candidate = 1, folder
+    while candidate.exists():
+        number += 1
+        candidate = folder.with_name(f"{folder.name}.{number}")
+    return candidate
+
+
+def _prepare(folder: Path) -> None:
+    record = folder / "record"
+    record.mkdir(parents=True, exist_ok=True)
+    if any(record.iterdir()):
+        raise OutputError(f"{folder} already holds a record; choose another --out")
+    (record / "status").write_bytes(b"\0" * STATUS_BYTES)
+
+
+def _newest() -> Path:
+    runs = sorted(Path(FOLDER).glob(f"*/{runfile.NAME}"), key=lambda path: path.stat().st_mtime)
+    if not runs:
+        raise RecordError(f"there is no run in {FOLDER}/; name one, or make one: floorit run train.py")
+    return runs[-1].parent
+
+
+def _report(options: argparse.Namespace) -> int:
+    report = build.build(options.folder or _newest())
+    if options.json:
+        sys.stdout.buffer.write(model.to_json(report))
+    else:
+        terminal.show(report, sys.stdout)
+    return 0
+
+
+def _env(options: argparse.Namespace) -> int:
+    environment = launch.with_torch(hardware.examine(Path.cwd()))
+    if options.json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(environment), indent=1) + b"\n")
+    else:
+        terminal.show_environment(environment, sys.stdout)
+    return 0

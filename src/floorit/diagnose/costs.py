@@ -1,0 +1,97 @@
+"""Findings that are one or more phases of the ledger: the cost is their share, the bound follows from it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from floorit.diagnose import Facts, Finding, bound_of
+from floorit.diagnose.thresholds import NAMED
+
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """A removable cost: its code, the phases that make it up, and how it is said."""
+
+    code: str
+    phases: tuple[str, ...]
+    title: str
+    meaning: str
+
+
+COSTS = (
+    Cost(
+        code="input-bound",
+        phases=("data_wait",),
+        title="the training loop waits for data",
+        meaning="the loader's next batch was not ready when the loop asked for it",
+    ),
+    Cost(
+        code="python-bound",
+        phases=("other",),
+        title="the program's own code in the loop takes the time",
+        meaning="time outside of loader, model, loss, backward and optimizer; the lines name it",
+    ),
+    Cost(
+        code="loss-bound",
+        phases=("loss",),
+        title="computing the loss takes the time",
+        meaning="from the end of the forward pass to the start of the backward pass; its share of backward is not in it",
+    ),
+    Cost(
+        code="recompute-bound",
+        phases=("recompute",),
+        title="the backward pass computes activations a second time",
+        meaning="activation checkpointing saves memory and pays with this time",
+    ),
+    Cost(
+        code="optimizer-bound",
+        phases=("optimizer",),
+        title="the optimizer takes the time",
+        meaning="steps, clearing and clipping gradients, loss scaling",
+    ),
+    Cost(
+        code="logging-bound",
+        phases=("logging",),
+        title="logging takes the time",
+        meaning="printing, progress bars, scalars, figures and images written by the training thread",
+    ),
+    Cost(
+        code="eval-bound",
+        phases=("eval",),
+        title="evaluation takes the time",
+        meaning="passes over data without a backward pass, between training steps",
+    ),
+    Cost(
+        code="checkpoint-bound",
+        phases=("checkpoint",),
+        title="saving checkpoints takes the time",
+        meaning="torch.save and safetensors, while training waits",
+    ),
+    Cost(
+        code="epoch-gap",
+        phases=("epoch_gap",),
+        title="the loop stands still between epochs",
+        meaning="loader and workers are started again for each pass over the data",
+    ),
+)
+
+
+def find(facts: Facts) -> list[Finding]:
+    """A finding for each cost that is worth naming."""
+    found = (finding(cost, facts) for cost in COSTS)
+    return [f for f in found if f.bound is not None and f.bound > NAMED]
+
+
+def finding(cost: Cost, facts: Facts) -> Finding:
+    """One cost as a finding, whatever its size."""
+    ledger = facts.ledger
+    share = ledger.share(*cost.phases)
+    return Finding(
+        code=cost.code,
+        title=cost.title,
+        share=share,
+        bound=bound_of(share),
+        evidence=[
+            f"{ledger.seconds(*cost.phases) * 1e3:.3g} ms of a step of {ledger.mean * 1e3:.3g} ms: {cost.meaning}"
+        ],
+        where=ledger.where(*cost.phases),
+    )

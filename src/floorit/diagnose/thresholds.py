@@ -1,0 +1,9 @@
+"""Every limit a finding is judged by, in one place."""
+
+# A cost is worth naming when removing it whole would make the step faster by more than this factor
+# (DESIGN: compute-bound and healthy come first only where no removable cost has a bound over 1.1).
+NAMED = 1.1
+# Of the step in forward, backward and the like: more, and the model's own work is what takes the time.
+COMPUTE_SHARE = 0.5
+# Looks at the stack under which lines are named with a warning.
+FEW_SAMPLES = 20

@@ -1,0 +1,40 @@
+"""All findings in the order in which they matter; the first is the verdict."""
+
+from __future__ import annotations
+
+from floorit.analyse.syncs import SyncPoint
+from floorit.diagnose import Facts, Finding, bound_of, costs, debugging, syncs
+from floorit.diagnose.thresholds import COMPUTE_SHARE
+
+_COMPUTE = ("forward", "backward", "recompute", "loss", "optimizer")
+
+
+def diagnose(facts: Facts, points: list[SyncPoint]) -> list[Finding]:
+    """Switches first, then costs by their bound; the model's own work only where nothing else is worth naming."""
+    removable = sorted(costs.find(facts) + syncs.find(facts, points), key=lambda f: -(f.bound or 0))
+    found = debugging.find(facts) + removable
+    return found + [_the_rest(facts)] if not removable else found
+
+
+def _the_rest(facts: Facts) -> Finding:
+    """Nothing can be removed: either the model's own work fills the step, or nothing stands out."""
+    phases = (*_COMPUTE, "sync") if facts.on_gpu else _COMPUTE
+    share = facts.ledger.share(*phases)
+    work = facts.ledger.share("forward", "backward", *(("sync",) if facts.on_gpu else ()))
+    if work < COMPUTE_SHARE:
+        return Finding(
+            code="healthy",
+            title="nothing stands out",
+            share=share,
+            bound=None,
+            evidence=[f"{share:.0%} of the step is model, loss and optimizer; no other cost is over a tenth of it"],
+            where=[],
+        )
+    return Finding(
+        code="compute-bound",
+        title="the model's own work takes the time",
+        share=work,
+        bound=bound_of(work),
+        evidence=[f"{work:.0%} of the step is the forward and the backward pass; no removable cost is over a tenth"],
+        where=facts.ledger.where("forward", "backward"),
+    )

@@ -1,0 +1,43 @@
+"""What can go wrong and is said in one line.
+
+    FlooritError
+    ├── UsageError          the command line does not make sense        exit code 2
+    ├── CommandNotFound     the user's command cannot be started        exit code 127
+    ├── OutputError         a folder cannot be written                  exit code 73
+    └── RecordError         a folder holds no record that can be read   exit code 66
+"""
+
+
+class FlooritError(Exception):
+    """Base of everything floorit raises on purpose. `slug` leads to docs/messages.md."""
+
+    exit_code = 1
+    slug = "error"
+
+
+class UsageError(FlooritError):
+    """The command line does not make sense."""
+
+    exit_code = 2
+    slug = "usage"
+
+
+class CommandNotFound(FlooritError):
+    """The user's command cannot be started."""
+
+    exit_code = 127
+    slug = "command-not-found"
+
+
+class OutputError(FlooritError):
+    """A folder cannot be written."""
+
+    exit_code = 73
+    slug = "output"
+
+
+class RecordError(FlooritError):
+    """A folder holds no record that can be read."""
+
+    exit_code = 66
+    slug = "record"

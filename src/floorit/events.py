@@ -1,0 +1,199 @@
+"""What happened, as recorded: the values a record is read into."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from floorit.errors import RecordError
+from floorit.record import wire
+
+_P = len(wire.PHASES)
+ROW = np.dtype(
+    [
+        ("end", "<f8"),
+        ("iterator", "<u4"),
+        ("samples", "<u4"),
+        ("optimizers", "<u4"),
+        ("backwards", "<u2"),
+        ("opened", "u1"),
+        ("flags", "u1"),
+        ("ready", "<u2"),
+        ("calls", "<u2"),
+        ("seconds", "<f4", (_P,)),
+    ]
+)
+DEVICE_ROW = np.dtype([("row", "<u4"), ("seconds", "<f4", (_P,))])
+FETCH = np.dtype(
+    [
+        ("end", "<f8"),
+        ("pid", "<u4"),
+        ("samples", "<u4"),
+        ("worker", "<u2"),
+        ("fetch", "<f4"),
+        ("collate", "<f4"),
+        ("send", "<f4"),
+    ]
+)
+_TABLES = {wire.ROWS_TAG: ("rows", ROW), wire.DEVICE_TAG: ("device", DEVICE_ROW), wire.FETCH_TAG: ("fetches", FETCH)}
+
+Rows = NDArray[Any]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A line of source, and whose it is."""
+
+    file: str
+    line: int
+    function: str
+    origin: str
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """Looks at the stack that found the same thing."""
+
+    at: float
+    phase: int
+    iterator: int
+    user: Place | None
+    leaf: Place | None
+    count: int
+
+
+class Process:
+    """One process's record, as far as it has been read."""
+
+    def __init__(self) -> None:
+        self.facts: dict[str, Any] = {}
+        self.loaders: dict[int, dict[str, Any]] = {}
+        self.iterators: dict[int, dict[str, Any]] = {}
+        self.optimizers: dict[int, dict[str, Any]] = {}
+        self.samples: list[Sample] = []
+        self.syncs: list[dict[str, Any]] = []
+        self.received: list[dict[str, Any]] = []
+        self.missing: list[dict[str, str]] = []
+        self.switches: list[dict[str, Any]] = []
+        self.ended: float | None = None
+        self._places: dict[tuple[int, int], Place] = {}
+        self._parts: dict[str, list[Rows]] = {"rows": [], "device": [], "fetches": []}
+
+    @property
+    def rows(self) -> Rows:
+        """Stretches of the training thread, in order."""
+        return self._table("rows", ROW)
+
+    @property
+    def device(self) -> Rows:
+        """Device seconds of some rows."""
+        return self._table("device", DEVICE_ROW)
+
+    @property
+    def fetches(self) -> Rows:
+        """Batches made in this process."""
+        return self._table("fetches", FETCH)
+
+    @property
+    def rank(self) -> int:
+        """Its rank in the job; 0 where there is none."""
+        return int(self.facts.get("rank") or 0)
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Host and process number."""
+        return str(self.facts.get("host")), int(self.facts.get("pid") or 0)
+
+    def starts(self) -> NDArray[np.float64]:
+        """When each row began: when the one before it ended."""
+        ends = self.rows["end"]
+        first = float(self.facts.get("started") or (ends[0] if len(ends) else 0.0))
+        return np.concatenate([[first], ends[:-1]]) if len(ends) else np.zeros(0)
+
+    def _table(self, name: str, dtype: np.dtype[Any]) -> Rows:
+        parts = self._parts[name]
+        if len(parts) > 1:
+            parts[:] = [np.concatenate(parts)]
+        return parts[0] if parts else np.zeros(0, dtype)
+
+    def add(self, tag: bytes, payload: bytes) -> None:
+        """Take in one frame."""
+        if tag in _TABLES:
+            name, dtype = _TABLES[tag]
+            self._parts[name].append(np.frombuffer(payload[: len(payload) // dtype.itemsize * dtype.itemsize], dtype))
+            return
+        note = json.loads(payload)
+        if isinstance(note, dict):
+            self._note(note.pop("kind", None), note)
+
+    def _note(self, kind: str | None, note: dict[str, Any]) -> None:
+        if kind == "process":
+            self.facts = note
+        elif kind in ("loader", "iterator", "optimizer"):
+            getattr(self, kind + "s")[note["id"]] = note
+        elif kind == "place":
+            place = Place(str(note["file"]), int(note["line"]), str(note["function"]), str(note["origin"]))
+            self._places[note["pid"], note["id"]] = place
+        elif kind == "samples":
+            for phase, iterator, user, leaf, count in note["counts"]:
+                at, pid = note["at"], note["pid"]
+                places = self._places.get((pid, user)), self._places.get((pid, leaf))
+                self.samples.append(Sample(at, phase, iterator, *places, count))
+        elif kind in ("syncs", "received", "missing"):
+            getattr(self, kind).append(note)
+        elif kind == "switch":
+            self.switches.append(note)
+        elif kind == "end":
+            self.ended = note["at"]
+
+
+class RecordReader:
+    """Reads the files of a record as they grow. Runs nothing that is in them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._offsets: dict[Path, int] = {}
+        self.processes: dict[Path, Process] = {}
+        self.workers: dict[Path, Process] = {}
+
+    def read(self) -> None:
+        """Take in what has been appended since the last call."""
+        for path in sorted(self.folder.glob("*.rec")):
+            kind = self.workers if path.name.startswith("workers-") else self.processes
+            process = kind.setdefault(path, Process())
+            for tag, payload in self._new_frames(path):
+                try:
+                    process.add(tag, payload)
+                except (ValueError, KeyError, TypeError):
+                    continue  # whole, but not what we write: somebody else's
+
+    def _new_frames(self, path: Path) -> Iterator[tuple[bytes, bytes]]:
+        offset = self._offsets.get(path, 0)
+        with path.open("rb") as file:
+            file.seek(offset)
+            data = file.read()
+        for tag, payload, end in wire.frames(data):
+            self._offsets[path] = offset + end
+            yield tag, payload
+
+    def run(self) -> list[Process]:
+        """Every process that has told its name, by rank."""
+        return sorted((p for p in self.processes.values() if p.facts), key=lambda p: (p.rank, p.key))
+
+    def workers_of(self, process: Process) -> Process | None:
+        """The record that a process's loader workers share."""
+        host, pid = process.key
+        return self.workers.get(self.folder / f"workers-{host}-{pid}.rec")
+
+
+def read_record(folder: Path) -> RecordReader:
+    """The whole record in a folder."""
+    if not folder.is_dir():
+        raise RecordError(f"no record in {folder}")
+    reader = RecordReader(folder)
+    reader.read()
+    return reader

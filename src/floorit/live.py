@@ -1,0 +1,147 @@
+"""The live line while a program runs: the bottom row of a terminal, or now and then a plain line."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TextIO
+
+from floorit.analyse import iterations
+from floorit.events import Process, RecordReader
+from floorit.record import wire
+
+REFRESH = 1.0  # seconds between two states of the line on a terminal
+PLAIN = 30.0  # seconds between two plain lines
+RECENT = 50  # iterations the line looks at
+STOP_MARGIN = 2.0  # seconds that every rank is given to hear of the end
+
+
+class Live:
+    """Reads the record as it grows, shows it, and asks the program to end where that was wished."""
+
+    def __init__(self, record: Path, *, stream: TextIO, quiet: bool, steps: int | None) -> None:
+        self.reader = RecordReader(record)
+        self._record = record
+        self._stream = stream
+        self._quiet = quiet
+        self._steps = steps
+        self._asked = False
+        self._warned = False
+        self._started = self._last = time.monotonic()
+        self._bar = None if quiet or not stream.isatty() else _BottomLine(stream)
+
+    def watch(self) -> None:
+        """One look."""
+        now = time.monotonic()
+        if now - self._last < (REFRESH if self._bar or self._steps else PLAIN):
+            return
+        self._last = now
+        self.reader.read()
+        self._warn()
+        found = [(p, i) for p in self.reader.run() if (i := iterations.find(p)) is not None]
+        if self._steps and found:
+            self._ask_to_stop(found)
+        if self._quiet:
+            return
+        text = self._text(found)
+        if self._bar:
+            self._bar.show(text)
+        elif now - self._started >= PLAIN:
+            self._started = now
+            print(f"floorit: {text}", file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """The program has ended."""
+        if self._bar:
+            self._bar.close()
+        self.reader.read()
+        self._warn()
+
+    def _warn(self) -> None:
+        """A record that cannot be written is said once, at once."""
+        if self._warned:
+            return
+        status = self._record / "status"
+        reason = status.read_bytes().rstrip(b"\0\n ") if status.exists() else b"its folder is gone"
+        if reason:
+            self._warned = True
+            text = reason.decode(errors="replace")
+            print(f"\nfloorit: the record cannot be written: {text}. The program goes on.", file=self._stream)
+
+    def _ask_to_stop(self, found: list[tuple[Process, iterations.Iterations]]) -> None:
+        """All ranks are to end after the same backward pass, a little later than the furthest has got to."""
+        steps = min(i.count - i.warmup for _, i in found)
+        if self._asked or self._steps is None or steps < self._steps:
+            return
+        self._asked = True
+        furthest = max(int(p.rows["backwards"].sum()) for p, _ in found)
+        pace = max(float(i.after_warmup[-RECENT:].mean()) for _, i in found)
+        margin = int(STOP_MARGIN / max(pace, 1e-6)) + 1 if len(found) > 1 else 0
+        request = self._record / "stop.part"
+        request.write_text(str(furthest + margin))
+        request.replace(self._record / "stop")
+
+    def _text(self, found: list[tuple[Process, iterations.Iterations]]) -> str:
+        if not found:
+            return "recording; no training step yet"
+        process, current = found[0]
+        recent = current.seconds[-RECENT:]
+        pace = float(recent.mean())
+        parts = [f"step {current.count}", f"{pace * 1e3:.3g} ms/step"]
+        samples = float(current.samples[-RECENT:].mean())
+        if samples and pace:
+            parts.append(f"{samples / pace:.3g} samples/s")
+        parts.append(f"{_waiting(process, current):.0%} waiting for data")
+        left = self._left(process, current, pace)
+        if left:
+            parts.append(left)
+        return " · ".join(parts) if _speaks_utf8(self._stream) else ", ".join(parts)
+
+    def _left(self, process: Process, current: iterations.Iterations, pace: float) -> str | None:
+        if self._steps:
+            return f"{max(self._steps - (current.count - current.warmup), 0) * pace:.0f} s left"
+        rows = process.rows
+        this = process.iterators.get(int(rows["iterator"][-1]), {})
+        length = process.loaders.get(this.get("loader", 0), {}).get("length")
+        if not length:
+            return None
+        done = int(((rows["iterator"] == this["id"]) & (rows["opened"] == wire.BATCH)).sum())
+        return f"{max(length - done, 0) * pace:.0f} s left in this epoch" if done <= length else None
+
+
+def _waiting(process: Process, current: iterations.Iterations) -> float:
+    recent = process.rows[current.of_row >= max(current.count - RECENT, 0)]
+    total = float(recent["seconds"].sum())
+    return float(recent["seconds"][:, wire.DATA_WAIT].sum()) / total if total else 0.0
+
+
+def _speaks_utf8(stream: TextIO) -> bool:
+    return (stream.encoding or "").lower().replace("-", "") == "utf8"
+
+
+class _BottomLine:
+    """The last row of a terminal, kept out of the way of what scrolls above it (as apt does)."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._rows = 0
+
+    def show(self, text: str) -> None:
+        size = os.get_terminal_size(self._stream.fileno())
+        if size.lines < 5:
+            return
+        if size.lines != self._rows:
+            self._rows = size.lines
+            self._write(f"\n\0337\033[1;{size.lines - 1}r\0338\033[1A")  # the row below is ours from now on
+        self._write(f"\0337\033[{size.lines};1H\033[2K\033[2mfloorit\033[0m {text[: size.columns - 9]}\0338")
+
+    def close(self) -> None:
+        if self._rows:
+            self._write(f"\0337\033[r\033[{self._rows};1H\033[2K\0338")
+            self._rows = 0
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+

@@ -1,0 +1,143 @@
+"""Exclusive time: at any moment the training thread is in exactly one phase.
+
+Each border adds what has passed to the phase that ends there, so the phases of a stretch add up to its wall time by
+construction. Some time can only be named by what follows it. It is booked as PENDING and resolved at the next
+border: the code after a forward pass is the loss if a backward pass follows, and the code since the batch arrived is
+the forward pass itself if no module was called before the backward.
+"""
+
+from threading import get_ident
+from time import perf_counter_ns
+
+from .wire import BACKWARD, FORWARD, LOSS, OPTIMIZER, OTHER, PENDING, PHASES, RECOMPUTE
+
+_BASES = (OTHER, OPTIMIZER, PENDING)
+
+
+class PhaseClock:
+    """The phases of one thread. Nanoseconds."""
+
+    __slots__ = ("base", "becomes", "current", "device", "pending_samples", "since", "spent", "stack", "thread")
+
+    def __init__(self):
+        self.device = None  # an EventTrack, once CUDA is in use
+        self.pending_samples = []  # stack samples taken while PENDING
+        self.reset()
+
+    def reset(self):
+        """Start anew, in the thread that calls."""
+        self.thread = get_ident()
+        self.spent = [0] * (len(PHASES) + 1)
+        self.stack = []
+        self.base = OTHER  # what PENDING becomes when no backward follows
+        self.becomes = FORWARD  # what it becomes when one does
+        self.current = PENDING
+        self.since = perf_counter_ns()
+        del self.pending_samples[:]
+
+    def enter(self, phase):
+        """Begin a phase inside the current one; returns what `leave` needs."""
+        now = perf_counter_ns()
+        current = self.current
+        self.spent[current] += now - self.since
+        self.since = now
+        if self.device is not None:
+            self.device.mark(current)
+        self.stack.append(current)
+        self.current = phase
+        return len(self.stack)
+
+    def leave(self, depth):
+        """End the phase that `enter` began, and any left open inside it by an exception."""
+        stack = self.stack
+        if len(stack) < depth:
+            return
+        now = perf_counter_ns()
+        current = self.current
+        self.spent[current] += now - self.since
+        self.since = now
+        if self.device is not None:
+            self.device.mark(current)
+        self.current = stack[depth - 1]
+        del stack[depth - 1 :]
+
+    def leaf(self, phase, started):
+        """Book what has passed since `started` to a phase in which no other began."""
+        now = perf_counter_ns()
+        since = self.since
+        if started > since:
+            self.spent[self.current] += started - since
+            since = started
+        self.spent[phase] += now - since
+        self.since = now
+
+    def enter_forward(self):
+        """Begin a forward pass: what was pending before it was not the loss."""
+        self._resolve(self.base)
+        return self.enter(FORWARD)
+
+    def leave_forward(self, depth):
+        """End a forward pass that may be followed by its loss."""
+        self.leave(depth)
+        self.await_loss()
+
+    def enter_backward(self):
+        """Begin a backward pass: what was pending before it was the loss."""
+        if self.current == PENDING:
+            self._resolve(self.becomes)
+        return self.enter(BACKWARD)
+
+    def enter_optimizer(self):
+        """Begin an optimizer step: what was pending before it was neither loss nor forward."""
+        self._resolve(self.base)
+        return self.enter(OPTIMIZER)
+
+    def await_loss(self):
+        """From here on, time is the loss, if a backward follows."""
+        if self.current in _BASES:
+            if self.current != PENDING:
+                self.base = self.current
+            self.current, self.becomes = PENDING, LOSS
+
+    def unwind(self):
+        """At the top of the loop, drop an optimizer step that an exception left open."""
+        if self.stack and self.current == OPTIMIZER and not any(phase not in _BASES for phase in self.stack):
+            self.leave(1)
+
+    def await_backward(self):
+        """From here on, time is the forward pass of a program without modules, if a backward follows."""
+        if self.current == OTHER and not self.stack:
+            self.current, self.base, self.becomes = PENDING, OTHER, FORWARD
+
+    def in_backward(self):
+        """Whether the training thread is inside a backward pass, where the engine's threads work for it."""
+        return self.current == BACKWARD or self.current == RECOMPUTE or BACKWARD in self.stack
+
+    def cut(self):
+        """Close the stretch: its nanoseconds by phase, and the time now."""
+        self._resolve(self.base)
+        now = perf_counter_ns()
+        self.spent[self.current] += now - self.since
+        self.since = now
+        if self.device is not None:
+            self.device.mark(self.current)
+        spent = self.spent
+        self.spent = [0] * (len(PHASES) + 1)
+        return spent, now
+
+    def _resolve(self, phase):
+        if self.current == PENDING:
+            now = perf_counter_ns()
+            self.spent[PENDING] += now - self.since
+            self.since = now
+            if self.device is not None:
+                self.device.mark(PENDING)
+            self.current = self.base
+        self.spent[phase] += self.spent[PENDING]
+        self.spent[PENDING] = 0
+        if self.device is not None:
+            self.device.resolve(phase)
+        if self.pending_samples:
+            taken, self.pending_samples = self.pending_samples, []
+            for add, *where in taken:
+                add(phase, *where)

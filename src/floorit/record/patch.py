@@ -1,0 +1,226 @@
+"""Changes to objects that are not ours, each with its undo: the only module that makes any.
+
+A Python function is changed *inside*: its code object is replaced by one compiled from its own source, under its
+own file name and line numbers, with calls to our hooks around the body. The function stays the same object, so
+names imported before us see the change too; no frame is added, so tracebacks, `warnings` with a `stacklevel` and
+torch.compile's rules by file name are as before. A function written in C can only be replaced.
+"""
+
+import ast
+import copy
+import inspect
+import sys
+import types
+
+
+class Hooks:
+    """What runs around one function; `failed` hears of an exception in any of them and must switch them off."""
+
+    __slots__ = ("enter", "failed", "gate", "leave", "result", "returning")
+
+    def __init__(self, enter, leave=None, result=None, returning=None, gate=None):
+        self.enter = enter  # (named arguments) -> token, or None to leave this call alone
+        self.leave = leave  # (token), however the function ends
+        self.result = result  # (token, value) when it returns
+        self.returning = returning  # (token) before the returned expression is evaluated
+        self.gate = gate  # a list of one: the hooks run while it holds a true value
+        self.failed = self.off
+
+    def off(self, error=None):
+        """Stop hooking."""
+        self.enter = self.leave = self.result = self.returning = _nothing
+        if self.gate is not None:
+            self.gate[0] = False
+
+
+def _nothing(*_):
+    return None
+
+
+class Patches:
+    """Every change made, so that each can be undone, once, in reverse."""
+
+    def __init__(self):
+        self._undo = []
+        self._inside = []
+
+    def inside(self, function, hooks, names=()):
+        """Run `hooks` around the body of `function`; `enter` gets the arguments called `names`."""
+        function = inspect.unwrap(getattr(function, "__func__", function))
+        if any(function is changed for changed in self._inside):
+            raise ValueError("%s is hooked already" % function.__qualname__)
+        self._inside.append(function)
+        original = function.__code__
+        function.__code__ = _instrumented(function, hooks, names)
+        changed = function.__code__
+
+        def undo():
+            if function.__code__ is changed:
+                function.__code__ = original
+
+        self._undo.append(undo)
+
+    def replace(self, owner, name, value):
+        """Set an attribute of a module or class."""
+        missing = object()
+        own = vars(owner).get(name, missing)
+        setattr(owner, name, value)
+
+        def undo():
+            if vars(owner).get(name, missing) is not value:
+                return  # somebody patched on top of us: theirs stays
+            if own is missing:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, own)
+
+        self._undo.append(undo)
+
+    def undo(self):
+        """Take every change back."""
+        while self._undo:
+            self._undo.pop()()
+
+
+def _instrumented(function, hooks, names):
+    """The code of `function` with `hooks` compiled into it."""
+    code = function.__code__
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        raise TypeError("%s is a generator" % function.__qualname__)
+    definition, owner = _definition(function)
+    definition.decorator_list = []
+    if ast.get_docstring(definition) is not None:
+        del definition.body[0]
+    definition.body = _body(definition.body, hooks, names)
+    tree = ast.Module(body=[_enclosed(definition, owner, code.co_freevars)], type_ignores=[])
+    module = compile(ast.fix_missing_locations(tree), code.co_filename, "exec", dont_inherit=True)
+    new = _find(module, code.co_name)
+    if new.co_freevars != code.co_freevars:
+        raise TypeError("the source of %s is not the code that runs" % function.__qualname__)
+    constants = tuple(hooks if c == _PLACE else c for c in new.co_consts)
+    changes = {"co_consts": constants}
+    if sys.version_info >= (3, 11):
+        changes["co_qualname"] = code.co_qualname
+    return new.replace(**changes)
+
+
+def _definition(function):
+    """The function's syntax tree with its true lines and columns, and the name of its class, if any."""
+    lines, first = inspect.getsourcelines(function)
+    owner = function.__qualname__.split(".")[-2] if "." in function.__qualname__ else None
+    indented = lines[0][:1].isspace()
+    if indented:  # a class statement in front keeps the columns as they are
+        lines = ["class Enclosing:\n", *lines]
+        first -= 1
+    tree = ast.parse("".join(lines))
+    ast.increment_lineno(tree, first - 1)
+    definition = tree.body[0].body[0] if indented else tree.body[0]
+    if not isinstance(definition, ast.FunctionDef):
+        raise TypeError("%s is not a plain function" % function.__qualname__)
+    return definition, owner if indented and owner != "<locals>" else None
+
+
+_PLACE = "floorit: the hooks go here"
+_AROUND = """
+_fl = 'floorit: the hooks go here'
+_fl_token = None
+try:
+    _fl_token = _fl.enter({names})
+except Exception as _fl_error:
+    _fl.failed(_fl_error)
+try:
+    BODY
+finally:
+    if _fl_token is not None and _fl.leave is not None:
+        try:
+            _fl.leave(_fl_token)
+        except Exception as _fl_error:
+            _fl.failed(_fl_error)
+"""
+_GATED = """
+_fl = 'floorit: the hooks go here'
+if _fl.gate[0]:
+    AROUND
+else:
+    ORIGINAL
+"""
+_RETURN = """
+def _():
+    if _fl_token is not None and _fl.returning is not None:
+        try:
+            _fl.returning(_fl_token)
+        except Exception as _fl_error:
+            _fl.failed(_fl_error)
+    _fl_value = VALUE
+    if _fl_token is not None and _fl.result is not None:
+        try:
+            _fl.result(_fl_token, _fl_value)
+        except Exception as _fl_error:
+            _fl.failed(_fl_error)
+    return _fl_value
+"""
+
+
+def _body(body, hooks, names):
+    """The statements of a function with the hooks around them."""
+    first = body[0]
+    around = _template(_AROUND.format(names=", ".join(names)), first)
+    around[-1].body = body
+    if hooks.result is not None or hooks.returning is not None:
+        around[-1].body = _Returns().visit(ast.Module(body=copy.deepcopy(body), type_ignores=[])).body
+    if hooks.gate is None:
+        return around
+    gated = _template(_GATED, first)
+    gated[-1].body = around
+    gated[-1].orelse = copy.deepcopy(body)
+    return gated
+
+
+def _template(source, place):
+    """The statements of a template, all of them at the line they stand before."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if hasattr(node, "lineno"):
+            ast.copy_location(node, place)
+    return tree.body
+
+
+class _Returns(ast.NodeTransformer):
+    """Calls `returning` before and `result` after the value of each return."""
+
+    def visit_Return(self, node):
+        statements = _template(_RETURN, node)[0].body
+        statements[1].value = node.value or ast.copy_location(ast.Constant(None), node)
+        return statements
+
+    def visit_FunctionDef(self, node):
+        return node  # a return in there is not ours
+
+    visit_AsyncFunctionDef = visit_Lambda = visit_ClassDef = visit_FunctionDef
+
+
+def _enclosed(definition, owner, free):
+    """Put the definition into a class (for name mangling) and a function (for its closure), as it was."""
+    node = definition
+    if owner is not None:
+        node = ast.ClassDef(name=owner, bases=[], keywords=[], body=[node], decorator_list=[])
+        if sys.version_info >= (3, 12):
+            node.type_params = []
+    outer = [name for name in free if name != "__class__"]
+    if not outer:
+        return ast.copy_location(node, definition)
+    function = ast.parse("def _(%s): pass" % ", ".join(outer)).body[0]
+    function.body = [ast.copy_location(node, definition)]
+    return ast.copy_location(function, definition)
+
+
+def _find(code, name):
+    """The code object called `name` inside a module's code."""
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            if constant.co_name == name and constant.co_flags & inspect.CO_OPTIMIZED:
+                return constant
+            found = _find(constant, name)
+            if found is not None:
+                return found
+    return None

@@ -1,0 +1,111 @@
+"""Forward passes: the outermost module call, told apart as forward, loss, recompute or evaluation.
+
+A module inside another costs one look at a list. A loss is a module named as one, or, between a forward pass and its
+backward, one that no optimizer trains (a perceptual network); evaluation is a trained module called without gradient
+in eval mode; a module called inside a backward pass recomputes.
+"""
+
+import weakref
+from threading import get_ident
+
+from ..wire import (
+    BACKWARD,
+    EVAL,
+    FORWARD,
+    GRAD_FORWARD,
+    LOSS,
+    NO_GRAD_FORWARD,
+    OPTIMIZER,
+    OTHER,
+    PENDING,
+    RECOMPUTE,
+)
+
+NAME = "forward and loss"
+
+
+def install(session):
+    torch = session.torch
+    clock, steps = session.clock, session.steps
+    outside = [True]
+    grad_enabled = torch.is_grad_enabled
+    is_compiling = torch.compiler.is_compiling
+    is_tensor = torch.is_tensor
+    trained = _Trained(session)
+    named_loss = {}
+
+    def is_loss(module):
+        kind = type(module)
+        known = named_loss.get(kind)
+        if known is None:
+            name = kind.__name__.lower()
+            known = named_loss[kind] = "loss" in name or "criterion" in name
+        return known
+
+    def enter(module, args):
+        current = clock.current
+        if current == BACKWARD and clock.in_backward():
+            outside[0] = False
+            return [clock.enter(RECOMPUTE), clock.leave]
+        if get_ident() != clock.thread or current not in (OTHER, PENDING, OPTIMIZER) or is_compiling():
+            return None
+        leave = clock.leave
+        gradient = grad_enabled()
+        if is_loss(module) or (current == PENDING and clock.becomes == LOSS and not trained(module)):
+            depth = clock.enter(LOSS)
+        elif not gradient and not module.training and trained(module):
+            steps.flags |= NO_GRAD_FORWARD
+            depth = clock.enter(EVAL)
+        else:
+            steps.flags |= GRAD_FORWARD if gradient else NO_GRAD_FORWARD
+            steps.calls += 1
+            if not steps.samples and args and is_tensor(args[0]) and args[0].dim():
+                steps.samples = args[0].shape[0]
+            if gradient:
+                depth, leave = clock.enter_forward(), clock.leave_forward
+            else:
+                depth = clock.enter(FORWARD)
+        outside[0] = False
+        return [depth, leave]
+
+    def leave(token):
+        outside[0] = True
+        token[1](token[0])
+
+    call = torch.nn.Module._wrapped_call_impl
+    session.hook(NAME, call, enter, leave, gate=outside, names=("self", "args"))
+    os_fork_reset(outside)
+
+
+def os_fork_reset(outside):
+    """A child forked inside a module call is outside of it."""
+    import os
+
+    def reset():
+        outside[0] = True
+
+    os.register_at_fork(after_in_child=reset)
+
+
+class _Trained:
+    """Whether an optimizer updates any parameter of a module; before the first step, whether one wants a gradient."""
+
+    def __init__(self, session):
+        self._session = session
+        self._known = {}
+        self._optimized = 0
+
+    def __call__(self, module):
+        parameters = self._session.trained
+        if len(parameters) != self._optimized:
+            self._optimized = len(parameters)
+            self._known.clear()
+        entry = self._known.get(id(module))
+        if entry is not None and entry[0]() is module:
+            return entry[1]
+        if parameters:
+            answer = any(id(p) in parameters for p in module.parameters())
+        else:
+            answer = any(p.requires_grad for p in module.parameters())
+        self._known[id(module)] = (weakref.ref(module), answer)
+        return answer

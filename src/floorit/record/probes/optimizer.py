@@ -1,0 +1,81 @@
+"""Optimizer steps, clearing and clipping gradients, and loss scaling."""
+
+from weakref import WeakKeyDictionary
+
+from ..wire import OPTIMIZER
+
+NAME = "optimizer"
+
+
+def install(session):
+    import torch.amp.grad_scaler
+    import torch.nn.utils.clip_grad as clip
+    from torch.optim import optimizer as optim
+
+    torch = session.torch
+    clock, steps = session.clock, session.steps
+    known = WeakKeyDictionary()
+    open_steps = []  # (optimizer, depth), innermost last
+    is_compiling = torch.compiler.is_compiling
+
+    def number_of(optimizer):
+        number = known.get(optimizer)
+        if number is None:
+            number = known[optimizer] = len(known)
+            parameters = [p for group in optimizer.param_groups for p in group["params"]]
+            session.trained.update(map(id, parameters))
+            session.writer.note(
+                "optimizer",
+                id=number,
+                name=type(optimizer).__name__,
+                parameters=sum(p.numel() for p in parameters),
+                tensors=len(parameters),
+            )
+        return number
+
+    def before(optimizer, args, kwargs):
+        if is_compiling() or not session.mine():
+            return
+        while open_steps and (open_steps[-1][0] is optimizer or open_steps[-1][1] > len(clock.stack)):
+            clock.leave(open_steps.pop()[1])  # that step ended by an exception
+        session.border()
+        open_steps.append((optimizer, clock.enter_optimizer()))
+
+    def after(optimizer, args, kwargs):
+        if is_compiling() or not session.mine() or not open_steps:
+            return
+        while open_steps:
+            candidate, depth = open_steps.pop()
+            clock.leave(depth)
+            if candidate is optimizer:
+                break
+        number = number_of(optimizer)
+        if not open_steps:  # else a step inside a step: a wrapper around another optimizer
+            steps.stepped(number)
+
+    def failsafe(hook):
+        def safe(optimizer, args, kwargs):
+            if safe.broken:
+                return
+            try:
+                hook(optimizer, args, kwargs)
+            except Exception as error:
+                safe.broken = True
+                session.missing(NAME, "the probe failed while running: %r" % (error,))
+
+        safe.broken = False
+        return safe
+
+    optim.register_optimizer_step_pre_hook(failsafe(before))
+    optim.register_optimizer_step_post_hook(failsafe(after))
+
+    scaler = torch.amp.grad_scaler.GradScaler
+    for function in (
+        optim.Optimizer.zero_grad,
+        clip.clip_grad_norm_,
+        clip.clip_grad_value_,
+        scaler.step,
+        scaler.unscale_,
+        scaler.update,
+    ):
+        session.hook_phase(NAME, function, OPTIMIZER)

@@ -1,0 +1,25 @@
+"""Debugging switches: who turned them on, and where."""
+
+import os
+
+from ..sampler import caller
+
+NAME = "debugging switches"
+# Environment variables that make every step slower while they are set.
+VARIABLES = ("CUDA_LAUNCH_BLOCKING", "TORCH_DISTRIBUTED_DEBUG", "PYTORCH_NO_CUDA_MEMORY_CACHING")
+
+
+def install(session):
+    from torch.autograd import anomaly_mode
+
+    def switched(*_):
+        frame, _ = caller(2)
+        place = (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name) if frame else (None, None, None)
+        session.remember("switch", name="detect_anomaly", file=place[0], line=place[1], function=place[2])
+
+    session.hook(NAME, anomaly_mode.set_detect_anomaly.__init__, switched)
+    session.hook(NAME, anomaly_mode.detect_anomaly.__enter__, switched)
+    for name in VARIABLES:
+        value = os.environ.get(name)
+        if value not in (None, "", "0", "OFF"):
+            session.remember("switch", name=name, value=value, file=None, line=None, function=None)

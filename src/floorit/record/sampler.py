@@ -1,0 +1,187 @@
+"""Looks at the training thread's stack a few dozen times a second, and flushes the record.
+
+A thread of its own, invisible to `threading`, that sleeps outside the GIL. It is not running while the process
+forks: a child must never inherit a lock it holds, and Python warns of forking with threads.
+"""
+
+import _thread
+import os
+import sys
+import sysconfig
+from random import Random
+
+from .wire import DATA_WAIT, PENDING
+
+PERIOD = 0.02  # seconds between looks, on average
+FLUSH_EVERY = 25  # looks between flushes: half a second
+MOST_PLACES = 20_000  # source lines remembered, so that memory stays bounded
+DEPTH = 200  # frames looked at
+
+USER, LIBRARY, TORCH, STDLIB, OURS = "user", "library", "torch", "stdlib", "ours"
+
+
+class Sampler:
+    """Counts of (phase, pass over the data, user's line, innermost line)."""
+
+    def __init__(self, clock, steps, writer, flush):
+        self._clock = clock
+        self._steps = steps
+        self._writer = writer
+        self._flush = flush
+        self._random = Random(os.getpid())  # its own stream: the program's is not touched
+        self._running = None
+        self.places = {}
+        self.counts = {}
+        self.awake = None  # in a worker: a list of one, true while it fetches
+
+    def start(self):
+        """Begin to look, if not already looking."""
+        if self._running is None:
+            stop, done = _thread.allocate_lock(), _thread.allocate_lock()
+            stop.acquire()
+            done.acquire()
+            self._running = (stop, done)
+            _thread.start_new_thread(self._loop, (stop, done))
+
+    def stop(self):
+        """Stop looking, and wait until that has happened."""
+        if self._running is not None:
+            stop, done = self._running
+            self._running = None
+            stop.release()
+            done.acquire(timeout=2.0)
+
+    def forget(self):
+        """In a forked child: nothing runs, nothing was seen, no place was written to this file."""
+        self._running = None
+        self.places = {}
+        self.counts = {}
+
+    @property
+    def running(self):
+        return self._running is not None
+
+    def _loop(self, stop, done):
+        looks = 0
+        try:
+            while not stop.acquire(timeout=PERIOD * (0.5 + self._random.random())):
+                self._look()
+                looks += 1
+                if looks % FLUSH_EVERY == 0:
+                    self._flush()
+        except Exception as error:
+            self._writer.note("missing", what="stack samples", reason=repr(error))
+        finally:
+            done.release()
+
+    def _look(self):
+        phase = self._clock.current
+        if self.awake is not None:
+            if not self.awake[0]:
+                return
+            phase = DATA_WAIT
+        frame = sys._current_frames().get(self._clock.thread)
+        if frame is None:
+            return
+        user, leaf = self._places_of(frame)
+        if leaf is None:
+            return
+        if phase == PENDING:
+            self._clock.pending_samples.append((self.count, self._steps.iterator, user, leaf))
+        else:
+            self.count(phase, self._steps.iterator, user, leaf)
+
+    def count(self, phase, iterator, user, leaf):
+        """Add one sample."""
+        key = (phase, iterator, user, leaf)
+        self.counts[key] = self.counts.get(key, 0) + 1
+
+    def _places_of(self, frame):
+        """The innermost line of the user's own code, and the innermost line that is not ours."""
+        leaf = None
+        for _ in range(DEPTH):
+            if frame is None:
+                break
+            kind = origin(frame.f_code.co_filename)
+            if self.awake is not None and frame.f_code.co_name == "_worker_loop":
+                break  # below it a forked worker has its parent's stack
+            if kind is not OURS:
+                if leaf is None:
+                    leaf = self.place(frame, kind)
+                if kind is USER:
+                    return self.place(frame, kind), leaf
+            frame = frame.f_back
+        return None, leaf
+
+    def place(self, frame, kind):
+        """The number of a source line, told to the record when it is first seen."""
+        code = frame.f_code
+        key = (code.co_filename, frame.f_lineno, code.co_name)
+        number = self.places.get(key)
+        if number is None:
+            if len(self.places) >= MOST_PLACES:
+                return 0
+            number = self.places[key] = len(self.places) + 1
+            function = getattr(code, "co_qualname", code.co_name)
+            self._writer.note(
+                "place",
+                pid=os.getpid(),
+                id=number,
+                file=os.path.abspath(code.co_filename) if kind is USER else code.co_filename,
+                line=frame.f_lineno,
+                function=function,
+                origin=kind,
+            )
+        return number
+
+    def take(self):
+        """The counts since the last call, as lists."""
+        counts, self.counts = self.counts, {}
+        return [[*key, n] for key, n in counts.items()]
+
+
+def caller(skip=1):
+    """The nearest frame above that belongs to the user, else the nearest that is not ours; with its origin."""
+    frame = sys._getframe(skip)
+    nearest = None
+    for _ in range(DEPTH):
+        if frame is None:
+            break
+        kind = origin(frame.f_code.co_filename)
+        if kind is USER:
+            return frame, kind
+        if nearest is None and kind is not OURS and kind is not TORCH:
+            nearest = (frame, kind)
+        frame = frame.f_back
+    return nearest or (None, None)
+
+
+_origins = {}
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_STDLIB = tuple(
+    folder + os.sep
+    for folder in (sysconfig.get_path("stdlib"), os.path.dirname(os.path.realpath(os.__file__)))
+    if folder
+)
+
+
+def origin(filename):
+    """Whose code a file is."""
+    kind = _origins.get(filename)
+    if kind is None:
+        kind = _origins[filename] = _origin(filename)
+    return kind
+
+
+def _origin(filename):
+    if filename.startswith(_HERE):
+        return OURS
+    if filename.startswith("<") and filename != "<stdin>" and filename != "<string>":
+        return STDLIB  # frozen modules and generated code
+    for folder in ("site-packages", "dist-packages"):
+        _, found, inside = filename.partition(os.sep + folder + os.sep)
+        if found:
+            return TORCH if inside.startswith("torch" + os.sep) else LIBRARY
+    if filename.startswith(_STDLIB):
+        return STDLIB
+    return USER

@@ -1,0 +1,235 @@
+"""One recorded process: its clock, its rows, its sampler, its file, from torch's import to the end."""
+
+import atexit
+import functools
+import os
+import socket
+import sys
+import time
+from threading import get_ident
+
+from . import wire
+from .clock import PhaseClock
+from .patch import Hooks, Patches
+from .sampler import Sampler, caller
+from .steps import Steps
+from .writer import Writer
+
+STOP = "stop"  # the parent writes here after how many backward calls the program is to end
+
+
+class Session:
+    """What the probes share."""
+
+    def __init__(self, folder, torch):
+        self.torch = torch
+        self.folder = folder
+        self.patches = Patches()
+        self.clock = PhaseClock()
+        self.steps = Steps(self.clock)
+        self.writer = Writer(folder)
+        self.sampler = Sampler(self.clock, self.steps, self.writer, self.flush)
+        self.fetches = []  # packed, taken by the writer
+        self.syncs = {}  # (file, line, function, op) -> [calls, nanoseconds] since the last flush
+        self.received = [0, 0]  # batches unpickled, and the nanoseconds that took
+        self.trained = set()  # ids of the parameters that optimizers update
+        self._lasting = []
+        self.announced = False
+        self.is_worker = False
+        self.is_forked = False
+        self.on_cuda = []  # installed when the program first uses CUDA
+        os.register_at_fork(before=self.sampler.stop, after_in_child=self._forked)
+        atexit.register(self.close)
+        self._close_before(os, "_exit")
+
+    # -- what probes ask ----------------------------------------------------------------------------------------
+
+    def mine(self):
+        """Whether the calling thread is the one whose time is accounted for."""
+        return get_ident() == self.clock.thread
+
+    def adopt(self):
+        """The thread that trains is the one whose time is accounted for."""
+        if get_ident() != self.clock.thread and not self.steps.backwards_ever:
+            self.clock.reset()
+            self.steps.reset()
+
+    def hook(self, probe, function, enter, leave=None, result=None, returning=None, gate=None, names=()):
+        """Run hooks inside a Python function; should one raise, all of them stop and the report says so."""
+        hooks = Hooks(enter, leave, result, returning, gate)
+
+        def failed(error):
+            hooks.off()
+            self.missing(probe, "the probe failed while running: %r" % (error,))
+
+        hooks.failed = failed
+        self.patches.inside(function, hooks, names)
+
+    def hook_phase(self, probe, function, phase):
+        """Book every call of a Python function to a phase."""
+        clock = self.clock
+
+        def enter():
+            return clock.enter(phase) if get_ident() == clock.thread else None
+
+        self.hook(probe, function, enter, clock.leave)
+
+    def replace_phase(self, owner, name, phase):
+        """The same for a function written in C, which can only be replaced."""
+        clock, function = self.clock, getattr(owner, name)
+
+        @functools.wraps(function)
+        def timed(*args, **kwargs):
+            if get_ident() != clock.thread:
+                return function(*args, **kwargs)
+            depth = clock.enter(phase)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                clock.leave(depth)
+
+        self.patches.replace(owner, name, timed)
+
+    def remember(self, kind, **fields):
+        """Note a fact that every process that trains must have in its own file."""
+        self._lasting.append((kind, fields))
+        if self.announced:
+            self.writer.note(kind, **fields)
+
+    def missing(self, what, reason):
+        """Say in the report what could not be measured, and why."""
+        self.remember("missing", what=what, reason=str(reason))
+
+    def blocked(self, op, started):
+        """The training thread was blocked by a call on the GPU since `started`."""
+        now = time.perf_counter_ns()
+        self.clock.leaf(wire.SYNC, started)
+        frame, _ = caller(2)
+        key = (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, op) if frame else ("", 0, "", op)
+        entry = self.syncs.get(key)
+        if entry is None:
+            if len(self.syncs) > 5000:
+                return
+            entry = self.syncs[key] = [0, 0]
+        entry[0] += 1
+        entry[1] += now - started
+
+    def border(self):
+        """Called by probes just before a border: what can only begin once the program trains."""
+        if not self.announced:
+            self._announce()
+        if not self.sampler.running:
+            self.sampler.start()
+        if self.on_cuda and self.torch.cuda.is_initialized():
+            waiting, self.on_cuda = self.on_cuda, []
+            for install in waiting:
+                install()
+
+    # -- the file -----------------------------------------------------------------------------------------------
+
+    def _announce(self):
+        self.announced = True
+        torch = self.torch
+        environ = os.environ
+        self.writer.note(
+            "process",
+            version=wire.VERSION,
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            rank=environ.get("RANK"),
+            local_rank=environ.get("LOCAL_RANK"),
+            world=environ.get("WORLD_SIZE"),
+            argv=list(getattr(sys, "orig_argv", sys.argv)),
+            cwd=_cwd(),
+            executable=sys.executable,
+            python=sys.version.split()[0],
+            torch=str(torch.__version__),
+            cuda=torch.version.cuda,
+            threads=torch.get_num_threads(),
+            started=self.clock.since * 1e-9,
+            clock=time.perf_counter(),
+            wall=time.time(),
+        )
+        for kind, fields in self._lasting:
+            self.writer.note(kind, **fields)
+
+    def flush(self):
+        """Append to the file what has come since the last time."""
+        counts = self.sampler.take()
+        if counts:
+            self.writer.note("samples", at=time.perf_counter(), pid=os.getpid(), counts=counts)
+        if self.syncs:
+            syncs, self.syncs = self.syncs, {}
+            self.writer.note("syncs", at=time.perf_counter(), sites=[[*k, *v] for k, v in syncs.items()])
+        if self.received[0]:
+            received, self.received = self.received, [0, 0]
+            self.writer.note("received", at=time.perf_counter(), batches=received[0], seconds=received[1] * 1e-9)
+        blocks = [(wire.ROWS_TAG, self.steps.rows), (wire.FETCH_TAG, self.fetches)]
+        if self.clock.device is not None:
+            blocks.append((wire.DEVICE_TAG, self.clock.device.rows))
+        self.writer.flush(*blocks)
+        if not self.is_worker:
+            self._look_for_stop()
+
+    def _look_for_stop(self):
+        try:
+            with open(os.path.join(self.folder, STOP)) as request:
+                self.steps.stop_at = int(request.read() or 0)
+        except (OSError, ValueError):
+            pass
+
+    def close(self):
+        """The process ends: write the rest."""
+        self.sampler.stop()
+        if self.is_forked and not self.announced and not self.is_worker:
+            return
+        if not self.is_worker:
+            if not self.announced:
+                self._announce()
+            self.steps.stop_at = None
+            self.steps.close()
+            self.writer.note("end", at=time.perf_counter())
+        self.flush()
+
+    def _close_before(self, owner, name):
+        function = getattr(owner, name)
+
+        @functools.wraps(function)
+        def closing(*args, **kwargs):
+            try:
+                self.close()
+            except Exception:
+                pass  # leaving matters more than the last rows
+            return function(*args, **kwargs)
+
+        self.patches.replace(owner, name, closing)
+
+    # -- other processes ----------------------------------------------------------------------------------------
+
+    def _forked(self):
+        self.writer.abandon()
+        self.sampler.forget()
+        self.clock.device = None
+        self.clock.reset()
+        self.steps.reset()
+        self.syncs = {}
+        self.received = [0, 0]
+        del self.fetches[:]
+        self.announced = False
+        self.is_forked = True
+
+    def become_worker(self):
+        """This process loads data for another: its rows go to a file it shares with the other workers."""
+        import multiprocessing
+
+        parent = multiprocessing.parent_process()
+        self.is_worker = True
+        self.clock.reset()
+        self.writer.use("workers-%s-%d.rec" % (socket.gethostname(), parent.pid if parent else os.getppid()))
+
+
+def _cwd():
+    try:
+        return os.getcwd()
+    except OSError:
+        return None

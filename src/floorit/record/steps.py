@@ -1,0 +1,119 @@
+"""Borders of the training loop, and the row of numbers that each stretch between two of them leaves behind.
+
+A batch asked of a loader is always a border. The end of an optimizer step is one if no batch came since the last
+step, the end of a backward pass if neither did: so a program without a loader, or without torch.optim, has borders
+too, and one that has them all leaves one row an iteration. What an iteration is, the analysis decides.
+"""
+
+import sys
+
+from .wire import (
+    BACKWARD_CALL,
+    BATCH,
+    COMPILED,
+    EXHAUSTED,
+    NO_QUEUE,
+    OPTIMIZER_STEP,
+    PHASES,
+    ROW,
+    START,
+)
+
+_MOST_SAMPLES = 0xFFFFFFFF
+_MOST = 0xFFFF
+
+
+class Steps:
+    """Rows, in the order in which they end."""
+
+    def __init__(self, clock):
+        self.clock = clock
+        self.rows = []  # packed, taken by the writer
+        self.stop_at = None  # backward calls after which the program is to end
+        self.reset()
+
+    def reset(self):
+        """Forget everything: a forked child begins anew."""
+        del self.rows[:]
+        self.number = 0
+        self.backwards_ever = 0
+        self._batch_since_step = self._border_since_backward = False
+        self._compiled = _compilations()
+        self._open(START, 0)
+
+    def _open(self, opened, iterator):
+        self.opened = opened
+        self.iterator = iterator
+        self.samples = 0
+        self.optimizers = 0
+        self.backwards = 0
+        self.flags = 0
+        self.ready = NO_QUEUE
+        self.calls = 0
+
+    def batch(self, iterator):
+        """A batch is asked for."""
+        self._cut(BATCH, iterator)
+        self._batch_since_step = self._border_since_backward = True
+
+    def exhausted(self):
+        """The batch asked for last did not come: its row is what lies between two passes over the data."""
+        self.opened = EXHAUSTED
+
+    def stepped(self, optimizer):
+        """An optimizer has made a step."""
+        self.optimizers |= 1 << min(optimizer, 31)
+        if self._batch_since_step:
+            self._batch_since_step = False
+        else:
+            self._cut(OPTIMIZER_STEP, self.iterator)
+        self._border_since_backward = True
+
+    def went_backward(self):
+        """A backward pass has ended."""
+        self.backwards += 1
+        self.backwards_ever += 1
+        if self._border_since_backward:
+            self._border_since_backward = False
+        else:
+            self._cut(BACKWARD_CALL, self.iterator)
+
+    def close(self):
+        """The program ends."""
+        self._cut(START, 0)
+
+    def _cut(self, opened, iterator):
+        spent, now = self.clock.cut()
+        if self.clock.device is not None:
+            self.clock.device.cut(self.number)
+        compiled = _compilations()
+        if compiled != self._compiled:
+            self._compiled = compiled
+            self.flags |= COMPILED
+        self.rows.append(
+            ROW.pack(
+                now * 1e-9,
+                self.iterator,
+                min(self.samples, _MOST_SAMPLES),
+                self.optimizers,
+                min(self.backwards, _MOST),
+                self.opened,
+                self.flags,
+                min(self.ready, _MOST),
+                min(self.calls, _MOST),
+                *[ns * 1e-9 for ns in spent[: len(PHASES)]],
+            )
+        )
+        self.number += 1
+        self._open(opened, iterator)
+        self.clock.await_backward()
+        if self.stop_at is not None and self.backwards_ever >= self.stop_at:
+            self.stop_at = None
+            raise SystemExit(0)
+
+
+def _compilations():
+    """How many frames torch.compile has compiled so far."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    counters = getattr(dynamo, "counters", None)
+    return counters.get("frames", {}).get("total", 0) if counters else 0

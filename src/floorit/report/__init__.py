@@ -1,0 +1,1 @@
+"""The report: one value, and what draws it."""

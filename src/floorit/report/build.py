@@ -1,0 +1,188 @@
+"""From a folder's record to its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from floorit import diagnose
+from floorit.analyse import input as loader_input
+from floorit.analyse import iterations, ledger, syncs
+from floorit.diagnose import verdict
+from floorit.diagnose.thresholds import FEW_SAMPLES
+from floorit.events import Process, RecordReader, read_record
+from floorit.hardware import Environment
+from floorit.report.model import Missing, Program, Rank, Report, RunFacts, StepFacts
+from floorit.runfile import RunFile, load
+from floorit.stats import mean, median, rate
+
+# Parts of the report that this version does not measure.
+_LATER = (
+    Missing(what="gpu", reason="the GPU's own busy and idle time is not measured yet"),
+    Missing(what="floor", reason="the floor is not measured yet"),
+    Missing(what="settings", reason="declared settings are not compared with those in force yet"),
+)
+
+
+class _Trained(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that trained, and its iterations."""
+
+    process: Process
+    iterations: iterations.Iterations
+    ledger: ledger.Ledger
+    step: StepFacts
+
+
+def build(folder: Path) -> Report:
+    """The report of the record in `folder`."""
+    return assemble(folder, load(folder), read_record(folder / "record"))
+
+
+def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
+    """The report of a record that has been read."""
+    processes = reader.run()
+    trained = [t for t in map(_examine, processes) if t is not None]
+    missing = [*_LATER, *_missing(processes, reader.folder), *_device_missing(trained)]
+    program = Program(command=run.command, exit_code=run.exit_code, seconds=run.seconds)
+    common: dict[str, Any] = {
+        "program": program,
+        "environment": _environment(run, processes),
+        "gpu": None,
+        "floor": None,
+        "settings": [],
+        "record": str(folder),
+    }
+    if not trained:
+        return Report(
+            **common,
+            run=None,
+            step=None,
+            ledger=[],
+            workers=None,
+            syncs=[],
+            findings=[],
+            missing=missing,
+            ranks=[],
+            summary=_untrained(processes),
+        )
+    first = trained[0]
+    workers = loader_input.describe(first.process, reader.workers_of(first.process), first.iterations)
+    points = syncs.find(first.process, first.iterations)
+    facts = diagnose.Facts(
+        process=first.process,
+        iterations=first.iterations,
+        ledger=first.ledger,
+        on_gpu=bool(len(first.process.device)),
+    )
+    findings = verdict.diagnose(facts, points)
+    if workers is not None and workers.where:
+        findings = [_with_workers(f, workers.where) for f in findings]
+    return Report(
+        **common,
+        run=_run_facts(trained),
+        step=first.step,
+        ledger=first.ledger.entries,
+        workers=workers,
+        syncs=points,
+        findings=findings,
+        missing=missing,
+        ranks=[Rank(rank=t.process.rank, step=t.step, ledger=t.ledger.entries) for t in trained] if trained[1:] else [],
+        summary=_summary(findings[0], first.step),
+    )
+
+
+def _environment(run: RunFile, processes: list[Process]) -> Environment:
+    """The machine, with the Python and torch that the program really used."""
+    if not processes:
+        return run.environment
+    facts = processes[0].facts
+    return msgspec.structs.replace(
+        run.environment, python=facts.get("python"), torch=facts.get("torch"), cuda=facts.get("cuda")
+    )
+
+
+def _examine(process: Process) -> _Trained | None:
+    found = iterations.find(process)
+    if found is None:
+        return None
+    drawn = ledger.draw(process, found)
+    times = found.after_warmup
+    middle = median(times)
+    if middle is None:
+        return None
+    step = StepFacts(mean=drawn.mean, seconds=middle, p95=float(np.percentile(times, 95)))
+    return _Trained(process=process, iterations=found, ledger=drawn, step=step)
+
+
+def _run_facts(trained: list[_Trained]) -> RunFacts:
+    first = trained[0]
+    found = first.iterations
+    samples = sum(float(t.iterations.samples[t.iterations.warmup :].mean()) for t in trained)
+    pace = mean(found.after_warmup)
+    scale = first.step.mean / pace.value if pace and pace.value else 1.0  # what lies between steps counts too
+    throughput = rate(samples / scale, pace) if samples and pace else None
+    return RunFacts(
+        steps=found.count,
+        warmup_steps=found.warmup,
+        ranks=len(trained),
+        samples_per_step=samples or None,
+        samples_per_second=throughput,
+        steady=found.steady,
+        optimizer_steps=found.optimizer_steps,
+        accumulation=found.accumulation,
+        border=found.border,
+        epochs=found.epochs,
+        eval_passes=found.eval_passes,
+        compiled_steps=np.flatnonzero(found.compiled).tolist()[:100],
+        warmup_seconds=float(found.seconds[: found.warmup].sum()),
+        stack_samples=first.ledger.samples,
+    )
+
+
+def _with_workers(finding: diagnose.Finding, where: list[ledger.Line]) -> diagnose.Finding:
+    """Waiting for data is spent in the workers: name their lines, not the line that waits."""
+    return msgspec.structs.replace(finding, where=where) if finding.code == "input-bound" else finding
+
+
+def _missing(processes: list[Process], folder: Path) -> list[Missing]:
+    seen = {(m["what"], m["reason"]): None for process in processes for m in process.missing}
+    said = [Missing(what=what, reason=reason) for what, reason in seen]
+    status = folder / "status"
+    reason = status.read_bytes().rstrip(b"\0\n ").decode(errors="replace") if status.exists() else ""
+    if reason:
+        said.append(Missing(what="the rest of the record", reason=f"it could not be written: {reason}"))
+    return said
+
+
+def _device_missing(trained: list[_Trained]) -> list[Missing]:
+    if not trained:
+        return []
+    said = []
+    first = trained[0]
+    if not len(first.process.device):
+        said.append(Missing(what="gpu_seconds", reason="the program did not use CUDA"))
+    if first.ledger.samples < FEW_SAMPLES:
+        reason = f"only {first.ledger.samples} looks at the stack: train longer for lines to rest on more"
+        said.append(Missing(what="source lines", reason=reason))
+    if first.iterations.count - first.iterations.warmup < 10:
+        left = first.iterations.count - first.iterations.warmup
+        said.append(Missing(what="a steady state", reason=f"only {left} steps after warm-up: train longer"))
+    return said
+
+
+def _untrained(processes: list[Process]) -> str:
+    if not processes:
+        return "No Python process that imports torch was seen, so there is nothing to account for."
+    return (
+        "torch was imported but never trained: no backward pass was seen"
+        f" in {len(processes)} process{'es' if len(processes) > 1 else ''}."
+    )
+
+
+def _summary(first: diagnose.Finding, step: StepFacts) -> str:
+    share = f" ({first.share:.0%} of a step)" if first.share is not None else ""
+    place = f", at {Path(first.where[0].file).name}:{first.where[0].line}" if first.where else ""
+    return f"{first.code}: {first.title}{share}{place}."

@@ -1,0 +1,93 @@
+"""The report itself: its JSON is report.json (DESIGN section 9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from floorit.analyse.input import Workers
+from floorit.analyse.ledger import Entry
+from floorit.analyse.syncs import SyncPoint
+from floorit.diagnose import Finding
+from floorit.hardware import Environment
+from floorit.stats import Estimate
+
+SCHEMA = 1
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """The user's command and how it ended."""
+
+    command: list[str]
+    exit_code: int | None  # None: it was still running, or floorit itself was killed
+    seconds: float | None
+
+
+class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """How much was recorded."""
+
+    steps: int
+    warmup_steps: int
+    ranks: int
+    samples_per_step: float | None
+    samples_per_second: Estimate | None
+    steady: bool
+    optimizer_steps: int
+    accumulation: float
+    border: str  # what an iteration lies between
+    epochs: int
+    eval_passes: int
+    compiled_steps: list[int]  # iterations in which torch.compile ran
+    warmup_seconds: float
+    stack_samples: int
+
+
+class StepFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a step takes: the mean with all that lies between steps, and the median step itself."""
+
+    mean: float
+    seconds: Estimate
+    p95: float
+
+
+class Rank(msgspec.Struct, frozen=True, kw_only=True):
+    """One rank's own figures."""
+
+    rank: int
+    step: StepFacts
+    ledger: list[Entry]
+    waits_for: str | None = None
+
+
+class Missing(msgspec.Struct, frozen=True, kw_only=True):
+    """What could not be measured, and why."""
+
+    what: str
+    reason: str
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it."""
+
+    schema: int = SCHEMA
+    program: Program
+    environment: Environment
+    run: RunFacts | None
+    step: StepFacts | None
+    ledger: list[Entry]
+    workers: Workers | None
+    gpu: dict[str, Any] | None
+    floor: dict[str, Any] | None
+    syncs: list[SyncPoint]
+    settings: list[dict[str, Any]]
+    findings: list[Finding]
+    missing: list[Missing]
+    ranks: list[Rank]
+    record: str  # the folder it was made from
+    summary: str  # one sentence
+
+
+def to_json(report: Report) -> bytes:
+    """report.json, for people too."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"

@@ -1,0 +1,307 @@
+"""The report as text for a terminal; in a pipe, the same text without colour."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from floorit.analyse.input import Workers
+from floorit.analyse.ledger import Entry, Line
+from floorit.diagnose import Finding
+from floorit.hardware import Environment
+from floorit.report.model import Report
+from floorit.stats import Estimate
+
+WIDTH = 100  # in a pipe, and at most
+BAR = 24  # columns of a full bar
+SMALL = 0.005  # shares under this are gathered in one row
+_COLOURS = {
+    "data_wait": "red",
+    "h2d": "magenta",
+    "sync": "magenta",
+    "logging": "yellow",
+    "checkpoint": "yellow",
+    "eval": "yellow",
+    "epoch_gap": "red",
+    "other": "yellow",
+    "unattributed": "bright_black",
+    "recompute": "cyan",
+}
+_MEANING = {
+    "data_wait": "waiting for the loader",
+    "h2d": "copying to the GPU",
+    "forward": "forward pass",
+    "loss": "loss",
+    "backward": "backward pass",
+    "recompute": "recomputing in backward",
+    "grad_sync": "waiting for other ranks",
+    "optimizer": "optimizer",
+    "sync": "blocked until the GPU was done",
+    "logging": "logging",
+    "checkpoint": "saving checkpoints",
+    "eval": "evaluation",
+    "epoch_gap": "starting the loader again",
+    "other": "your own code in the loop",
+    "unattributed": "not attributed to a line",
+}
+
+
+def show(report: Report, stream: TextIO) -> None:
+    """Write the report to a stream."""
+    console = _console(stream)
+    console.print(render(report))
+
+
+def _console(stream: TextIO) -> Console:
+    width = None if stream.isatty() else WIDTH
+    console = Console(file=stream, width=width, highlight=False, soft_wrap=False, emoji=False)
+    if console.width > WIDTH:
+        console = Console(file=stream, width=WIDTH, highlight=False, emoji=False)
+    return console
+
+
+def text(report: Report, width: int = WIDTH) -> str:
+    """The report as plain text."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        console = Console(file=nowhere, width=width, record=True, highlight=False, emoji=False, color_system=None)
+        console.print(render(report))
+        return console.export_text()
+
+
+def render(report: Report) -> RenderableType:
+    """What is shown, in the order in which a person needs it."""
+    parts: list[RenderableType] = [Text()]
+    if report.run is None or report.step is None:
+        parts += [Text(f"floorit: {report.summary}", style="bold"), *_untrained_hints(report)]
+    else:
+        parts += [_headline(report), Text(), _ledger(report.ledger), Text()]
+        if report.workers is not None:
+            parts += [_workers(report.workers), Text()]
+        parts += [*_lines(report), *_findings(report.findings)]
+    parts += [*_missing(report), *_footer(report)]
+    return Group(*parts)
+
+
+def _headline(report: Report) -> RenderableType:
+    run, step = report.run, report.step
+    assert run is not None and step is not None
+    facts = [f"{run.steps:,} steps ({run.warmup_steps} of them warm-up, {seconds(run.warmup_seconds)})"]
+    if run.epochs > 1:
+        facts.append(f"{run.epochs} epochs")
+    if run.accumulation > 1.01:
+        facts.append(f"{run.accumulation:.3g} batches an optimizer step")
+    if run.ranks > 1:
+        facts.append(f"{run.ranks} ranks; this is rank 0")
+    if run.border != "batches":
+        facts.append(f"a step lies between two {run.border}")
+    if run.compiled_steps:
+        facts.append(f"torch.compile ran in {len(run.compiled_steps)} of them")
+    pace = Text.assemble(
+        ("step ", "bold"),
+        (seconds(step.mean), "bold"),
+        f" on average · median {interval(step.seconds)} · 95 % under {seconds(step.p95)}",
+    )
+    if run.samples_per_second is not None:
+        pace.append(f" · {run.samples_per_second.value:.4g} samples/s")
+    if not run.steady:
+        pace.append("  not steady", style="yellow")
+    return Group(Text("floorit: " + ", ".join(facts)), pace)
+
+
+def _ledger(entries: list[Entry]) -> RenderableType:
+    table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim", pad_edge=False)
+    on_gpu = any(entry.gpu_seconds for entry in entries)
+    table.add_column("where a step's time went", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("a step", justify="right", no_wrap=True)
+    table.add_column("share", justify="right", no_wrap=True)
+    if on_gpu:
+        table.add_column("on the GPU", justify="right", no_wrap=True)
+    table.add_column("most of it at", overflow="fold")
+    for entry in sorted(entries, key=lambda e: -e.share):
+        if entry.share < SMALL:
+            continue
+        cells = [
+            Text(_MEANING[entry.phase]),
+            Text("█" * max(1, round(entry.share * BAR)), style=_COLOURS.get(entry.phase, "green")),
+            seconds(entry.seconds),
+            f"{entry.share:.1%}",
+            *([seconds(entry.gpu_seconds or 0.0)] if on_gpu else []),
+            Text(place(entry.where[0]) if entry.where else "", style="dim"),
+        ]
+        table.add_row(*cells)
+    small = [entry for entry in entries if entry.share < SMALL and entry.seconds > 0]
+    if small:
+        names = ", ".join(entry.phase for entry in small)
+        total = sum(entry.seconds for entry in small)
+        share = sum(entry.share for entry in small)
+        blank = [""] if on_gpu else []
+        table.add_row("the rest", "", seconds(total), f"{share:.1%}", *blank, Text(names, style="dim"))
+    return table
+
+
+def _workers(workers: Workers) -> RenderableType:
+    if workers.count:
+        busy = f", {workers.busy_share:.0%} busy" if workers.busy_share is not None else ""
+        parts = [f"loader: {workers.count} workers{busy}"]
+    else:
+        parts = ["loader: no workers, the training process makes the batches itself"]
+    if workers.sample_seconds is not None:
+        parts.append(f"{interval(workers.sample_seconds)} a sample")
+    if workers.collate_seconds is not None:
+        parts.append(f"collate {seconds(workers.collate_seconds.value)} a batch")
+    if workers.send_seconds is not None and workers.receive_seconds is not None:
+        parts.append(f"transport {seconds(workers.send_seconds)} + {seconds(workers.receive_seconds)}")
+    if workers.queue_empty_share is not None and workers.queue_mean is not None:
+        parts.append(
+            f"queue empty {workers.queue_empty_share:.0%} of the times a batch was wanted"
+            f" ({workers.queue_mean:.1f} waiting on average)"
+        )
+    lines = [Text("  " + _line(line)) for line in workers.where[:3]]
+    return Group(Text(" · ".join(parts)), *lines)
+
+
+def _lines(report: Report) -> list[RenderableType]:
+    """Source lines by their share of the whole step."""
+    shown = []
+    for entry in report.ledger:
+        for line in entry.where:
+            shown.append((entry.share * line.share, entry.phase, line))
+    shown = sorted(shown, key=lambda item: -item[0])[:6]
+    shown = [item for item in shown if item[0] >= 0.01]
+    if not shown:
+        return []
+    table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim", pad_edge=False)
+    table.add_column("the lines that cost most", overflow="fold")
+    table.add_column("of the step", justify="right", no_wrap=True)
+    table.add_column("phase", no_wrap=True)
+    for share, phase, line in shown:
+        table.add_row(_text_line(line), f"{share:.1%}", phase)
+    return [table, Text()]
+
+
+def _text_line(line: Line) -> Text:
+    inside = f" -> {line.inside}" if line.inside else ""
+    return Text.assemble(place(line), (f"  {line.function}{inside}", "dim"))
+
+
+def _line(line: Line) -> str:
+    return f"{line.share:4.0%}  {place(line)}  {line.function}"
+
+
+def _findings(findings: list[Finding]) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    for number, finding in enumerate(findings):
+        limit = f", at most {finding.bound:.2f}x faster without it" if finding.bound and not _inherent(finding) else ""
+        share = f": {finding.share:.0%} of the step" if finding.share is not None else ""
+        style = "bold" if number == 0 else ""
+        label = "verdict" if number == 0 else "also"
+        parts.append(Text.assemble((f"{label:8}", style), (f"{finding.code}", style), f"  {finding.title}{share}{limit}"))
+        parts += [Text(f"        {evidence}", style="dim") for evidence in finding.evidence]
+        if number == 0 or finding.code == "debug-left-on":
+            parts += [Text(f"        at {place(line)}  {line.function}") for line in finding.where[:3]]
+    return [*parts, Text()]
+
+
+def _inherent(finding: Finding) -> bool:
+    return finding.code in ("compute-bound", "healthy")
+
+
+def _missing(report: Report) -> list[RenderableType]:
+    later = {"gpu", "floor", "settings"}
+    said = [m for m in report.missing if m.what not in later]
+    lines: list[RenderableType] = [Text(f"not measured: {m.what}: {m.reason}", style="dim") for m in said]
+    return lines
+
+
+def _footer(report: Report) -> list[RenderableType]:
+    folder = relative(report.record)
+    code = report.program.exit_code
+    ended = [] if code in (0, None) else [Text(f"the program ended with exit code {code}", style="yellow")]
+    return [*ended, Text(f"record and report.json in {folder}; again with: floorit report {folder}", style="dim")]
+
+
+def _untrained_hints(report: Report) -> list[RenderableType]:
+    if "imports torch" in report.summary:
+        return [
+            Text("A program started with python -I or -E, or in a container, is out of reach; so is one whose"),
+            Text("start-up script replaces PYTHONPATH instead of adding to it."),
+        ]
+    return [Text("A step is counted where backward() or torch.autograd.grad is called; inference has none.")]
+
+
+def show_environment(environment: Environment, stream: TextIO) -> None:
+    """The machine, one fact a line."""
+    console = _console(stream)
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in _environment_rows(environment):
+        table.add_row(name, value)
+    console.print(table)
+
+
+def _environment_rows(e: Environment) -> list[tuple[str, str]]:
+    def known(value: object) -> str:
+        return "unknown" if value is None else str(value)
+
+    gpus = [
+        f"{gpu.name}, {size(gpu.memory)}" + (f", {gpu.power_limit:.0f} W" if gpu.power_limit else "") for gpu in e.gpus
+    ]
+    allowed = f", {e.cores_allowed} by affinity" if e.cores_allowed is not None else ""
+    quota = f", {e.cores_quota:g} by cgroup" if e.cores_quota is not None else ""
+    limit = f", {size(e.memory_limit)} by cgroup" if e.memory_limit is not None else ""
+    return [
+        ("GPU", "\n".join(gpus) or "none (no NVIDIA driver answers)"),
+        ("driver", known(e.driver)),
+        ("CUDA", known(e.cuda)),
+        ("cuDNN", known(e.cudnn)),
+        ("torch", known(e.torch)),
+        ("Python", known(e.python)),
+        ("CPU", known(e.cpu)),
+        ("cores", known(e.cores) + allowed + quota),
+        ("memory", size(e.memory) + limit),
+        ("/dev/shm", f"{size(e.shm)}, {size(e.shm_free)} free"),
+        ("disk", f"{size(e.disk)} free"),
+        ("system", known(e.system)),
+    ]
+
+
+def seconds(value: float) -> str:
+    """A duration with three figures, in the unit that suits it."""
+    if value >= 100:
+        return f"{value:.0f} s"
+    if value >= 1:
+        return f"{value:.3g} s"
+    if value >= 1e-3:
+        return f"{value * 1e3:.3g} ms"
+    return f"{value * 1e6:.3g} µs"
+
+
+def size(value: int | None) -> str:
+    """Bytes as GiB."""
+    return "unknown" if value is None else f"{value / 2**30:.3g} GiB"
+
+
+def interval(estimate: Estimate) -> str:
+    """A number with its interval."""
+    return f"{seconds(estimate.value)} ({seconds(estimate.low)} to {seconds(estimate.high)})"
+
+
+def place(line: Line) -> str:
+    """file:line, relative to where the person is."""
+    return f"{relative(line.file)}:{line.line}"
+
+
+def relative(path: str) -> str:
+    """A path as one would type it from here, if that is shorter."""
+    short = os.path.relpath(path) if Path(path).is_absolute() else path
+    parts = Path(path).parts
+    if "site-packages" in parts:
+        return str(Path(*parts[parts.index("site-packages") + 1 :]))
+    return short if len(short) < len(path) and not short.startswith("../..") else path

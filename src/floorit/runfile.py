@@ -1,0 +1,41 @@
+"""run.json: what was started, where, and how it ended. Written before the program starts and again after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from floorit.errors import RecordError
+from floorit.hardware import Environment
+
+NAME = "run.json"
+
+
+class RunFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One `floorit run`."""
+
+    version: int = 1
+    command: list[str]
+    cwd: str
+    started: float  # seconds since the epoch
+    environment: Environment
+    exit_code: int | None = None
+    seconds: float | None = None
+
+
+def save(folder: Path, run: RunFile) -> None:
+    """Write it, whole or not at all."""
+    partial = folder / (NAME + ".part")
+    partial.write_bytes(msgspec.json.encode(run))
+    partial.replace(folder / NAME)
+
+
+def load(folder: Path) -> RunFile:
+    """Read it back."""
+    try:
+        return msgspec.json.decode((folder / NAME).read_bytes(), type=RunFile)
+    except FileNotFoundError:
+        raise RecordError(f"{folder} holds no floorit run (no {NAME})") from None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise RecordError(f"{folder / NAME} cannot be read: {error}") from None
