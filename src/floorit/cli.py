@@ -89,7 +89,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_RUN_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    run.add_argument("--out", type=Path, metavar="DIR", help=f"folder for record and report (default: a new one in {FOLDER}/)")
+    run.add_argument(
+        "--out", type=Path, metavar="DIR", help=f"folder for record and report (default: a new one in {FOLDER}/)"
+    )
     run.add_argument("--steps", type=_positive, metavar="N", help="end the program, cleanly, after N steady steps")
     run.add_argument("--json", action="store_true", help="print report.json on stdout after the program has ended")
     run.add_argument("--quiet", action="store_true", help="no live line, no ledger: only the files")

@@ -1,10 +1,10 @@
 """What can go wrong and is said in one line.
 
-    FlooritError
-    ├── UsageError          the command line does not make sense        exit code 2
-    ├── CommandNotFound     the user's command cannot be started        exit code 127
-    ├── OutputError         a folder cannot be written                  exit code 73
-    └── RecordError         a folder holds no record that can be read   exit code 66
+FlooritError
+├── UsageError          the command line does not make sense        exit code 2
+├── CommandNotFound     the user's command cannot be started        exit code 127
+├── OutputError         a folder cannot be written                  exit code 73
+└── RecordError         a folder holds no record that can be read   exit code 66
 """
 
 

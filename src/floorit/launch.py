@@ -44,7 +44,8 @@ def resolve(command: list[str]) -> list[str]:
     """The command as it is executed: a script or `-m module` gets its interpreter, anything else stays."""
     first = command[0]
     path = Path(first)
-    if first == "-m" or (path.suffix == ".py" and path.is_file()) or (path.is_dir() and (path / "__main__.py").exists()):
+    is_script = path.suffix == ".py" and path.is_file()
+    if first == "-m" or is_script or (path / "__main__.py").exists():
         return [interpreter(), *command]
     if shutil.which(first) is None:
         if path.suffix == ".py":

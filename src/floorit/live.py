@@ -144,4 +144,3 @@ class _BottomLine:
     def _write(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()
-

@@ -38,9 +38,7 @@ def median(values: Floats) -> Estimate | None:
     half = _Z * math.sqrt(n) / 2
     low = max(0, math.floor(n / 2 - half) - 1)
     high = min(n - 1, math.ceil(n / 2 + half))
-    return Estimate(
-        value=float(np.median(ordered)), low=float(ordered[low]), high=float(ordered[high]), n=n
-    )
+    return Estimate(value=float(np.median(ordered)), low=float(ordered[low]), high=float(ordered[high]), n=n)
 
 
 def mean(values: Floats) -> Estimate | None:

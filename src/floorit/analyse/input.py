@@ -7,7 +7,7 @@ import numpy as np
 
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.ledger import Line, lines
-from floorit.events import Process
+from floorit.events import Process, Rows
 from floorit.record import wire
 from floorit.stats import Estimate, mean
 
@@ -59,7 +59,7 @@ def describe(process: Process, shared: Process | None, iterations: Iterations) -
     )
 
 
-def _busy(fetches: np.ndarray, begin: float) -> float | None:  # type: ignore[type-arg]
+def _busy(fetches: Rows, begin: float) -> float | None:
     """The share of each worker's time that it spent making batches, over all workers."""
     busy = alive = 0.0
     for pid in np.unique(fetches["pid"]):

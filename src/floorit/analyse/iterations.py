@@ -105,7 +105,7 @@ def _build(
     count = int(of_row[-1]) + 1
     trains = kind == TRAIN
     lengths = rows["end"] - process.starts()
-    seconds = np.bincount(of_row[trains], weights=lengths[trains], minlength=count)[:count]
+    seconds: Floats = np.bincount(of_row[trains], weights=lengths[trains], minlength=count)[:count].astype(np.float64)
     samples = _samples(rows, of_row, trains, training if border == "batches" else None, count)
     compiled = np.zeros(count, bool)
     compiled[of_row[trains & ((rows["flags"] & wire.COMPILED) > 0)]] = True

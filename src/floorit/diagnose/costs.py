@@ -34,7 +34,7 @@ COSTS = (
         code="loss-bound",
         phases=("loss",),
         title="computing the loss takes the time",
-        meaning="from the end of the forward pass to the start of the backward pass; its share of backward is not in it",
+        meaning="from the end of the forward pass to the start of backward; its share of backward is not in it",
     ),
     Cost(
         code="recompute-bound",

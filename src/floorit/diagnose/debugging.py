@@ -47,11 +47,7 @@ def _evidence(share: float | None) -> list[str]:
 def _where(switch: dict[str, object]) -> list[Line]:
     if not switch.get("file"):
         return []
-    return [
-        Line(
-            file=str(switch["file"]), line=int(str(switch["line"])), function=str(switch["function"]), share=1.0
-        )
-    ]
+    return [Line(file=str(switch["file"]), line=int(str(switch["line"])), function=str(switch["function"]), share=1.0)]
 
 
 def _traceback_share(facts: Facts) -> float:

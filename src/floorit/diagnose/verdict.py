@@ -13,7 +13,7 @@ def diagnose(facts: Facts, points: list[SyncPoint]) -> list[Finding]:
     """Switches first, then costs by their bound; the model's own work only where nothing else is worth naming."""
     removable = sorted(costs.find(facts) + syncs.find(facts, points), key=lambda f: -(f.bound or 0))
     found = debugging.find(facts) + removable
-    return found + [_the_rest(facts)] if not removable else found
+    return found if removable else [*found, _the_rest(facts)]
 
 
 def _the_rest(facts: Facts) -> Finding:

@@ -1,5 +1,7 @@
 """The recorder: what runs inside the user's process. The standard library and the user's own torch, nothing else."""
 
+import sys
+from types import CodeType, FunctionType
 
 from .imports import after_import
 
@@ -19,7 +21,28 @@ def _install(folder, torch):
             install(session)
         except Exception as error:
             session.missing(name, "the probe could not be installed: %r" % (error,))
+    after_import("torch._dynamo.eval_frame", lambda dynamo: _hide_from_compiler(session, dynamo))
     session.clock.reset()
     session.steps.reset()
 
 
+def _hide_from_compiler(session, dynamo):
+    """Have torch.compile pass over every function of ours, as it does over torch's own."""
+    try:
+        skip = dynamo.skip_code
+        ours = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] == __name__]
+        waiting = [code for module in ours for code in _codes(module)]
+        while waiting:
+            code = waiting.pop()
+            skip(code)
+            waiting += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    except Exception as error:
+        session.missing("torch.compile", "it may see the recorder: %r" % (error,))
+
+
+def _codes(module):
+    """The code of every function in a module and of every method of its classes."""
+    for owner in (module, *(value for value in vars(module).values() if isinstance(value, type))):
+        for member in vars(owner).values():
+            if isinstance(member, FunctionType):
+                yield member.__code__

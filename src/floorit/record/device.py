@@ -4,6 +4,7 @@ Where a step is short, only some rows are marked, so that the marks cost at most
 """
 
 from collections import deque
+from itertools import pairwise
 from time import perf_counter_ns
 
 from .wire import DEVICE_ROW, PENDING, PHASES
@@ -71,7 +72,7 @@ class EventTrack:
         while self._waiting and self._waiting[0][1][-1][1].query():
             number, marks = self._waiting.popleft()
             seconds = [0.0] * (len(PHASES) + 1)
-            for (_, before), (phase, event) in zip(marks, marks[1:]):
+            for (_, before), (phase, event) in pairwise(marks):
                 seconds[phase] += before.elapsed_time(event) * 1e-3
             self.rows.append(DEVICE_ROW.pack(number, *seconds[: len(PHASES)]))
             self._pool += [event for _, event in marks]

@@ -89,7 +89,8 @@ def render(report: Report) -> RenderableType:
 
 def _headline(report: Report) -> RenderableType:
     run, step = report.run, report.step
-    assert run is not None and step is not None
+    assert run is not None
+    assert step is not None
     facts = [f"{run.steps:,} steps ({run.warmup_steps} of them warm-up, {seconds(run.warmup_seconds)})"]
     if run.epochs > 1:
         facts.append(f"{run.epochs} epochs")
@@ -126,7 +127,7 @@ def _ledger(entries: list[Entry]) -> RenderableType:
     for entry in sorted(entries, key=lambda e: -e.share):
         if entry.share < SMALL:
             continue
-        cells = [
+        cells: list[Text | str] = [
             Text(_MEANING[entry.phase]),
             Text("█" * max(1, round(entry.share * BAR)), style=_COLOURS.get(entry.phase, "green")),
             seconds(entry.seconds),
@@ -201,7 +202,8 @@ def _findings(findings: list[Finding]) -> list[RenderableType]:
         share = f": {finding.share:.0%} of the step" if finding.share is not None else ""
         style = "bold" if number == 0 else ""
         label = "verdict" if number == 0 else "also"
-        parts.append(Text.assemble((f"{label:8}", style), (f"{finding.code}", style), f"  {finding.title}{share}{limit}"))
+        said = f"  {finding.title}{share}{limit}"
+        parts.append(Text.assemble((f"{label:8}{finding.code}", style), said))
         parts += [Text(f"        {evidence}", style="dim") for evidence in finding.evidence]
         if number == 0 or finding.code == "debug-left-on":
             parts += [Text(f"        at {place(line)}  {line.function}") for line in finding.where[:3]]

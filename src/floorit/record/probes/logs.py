@@ -1,7 +1,7 @@
 """Logging: text, progress bars, scalars, figures and images."""
 
-import builtins
 import logging
+import sys
 
 from ..imports import after_import
 from ..wire import LOGGING
@@ -33,10 +33,18 @@ _FUNCTIONS = {
 
 def install(session):
     session.hook_phase(NAME, logging.Logger.handle, LOGGING)
-    session.replace_phase(builtins, "print", LOGGING)
+    for stream in (sys.stdout, sys.stderr):
+        _time_stream(session, stream)
     for module, names in _FUNCTIONS.items():
         after_import(module, _hooking(session, names))
     after_import("cv2", lambda cv2: session.replace_phase(cv2, "imwrite", LOGGING))
+
+
+def _time_stream(session, stream):
+    """What is printed passes through the stream. `print` itself stays: torch.compile knows it by its identity."""
+    for name in ("write", "flush"):
+        if hasattr(stream, "__dict__") and name not in vars(stream):
+            session.replace_phase(stream, name, LOGGING)
 
 
 def _hooking(session, names):
