@@ -98,7 +98,7 @@ def draw(process: Process, iterations: Iterations) -> Ledger:
             phase=phase,
             seconds=seconds[phase],
             share=seconds[phase] / mean if mean else 0.0,
-            gpu_seconds=device.get(phase) if device else None,
+            gpu_seconds=device.get(phase) or None if device else None,
             where=lines(by_phase.get(phase, ())),
         )
         for phase in ORDER

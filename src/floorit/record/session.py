@@ -209,7 +209,9 @@ class Session:
     def _forked(self):
         self.writer.abandon()
         self.sampler.forget()
-        self.clock.device = None
+        if self.clock.device is not None:
+            _never_free(self.clock.device)
+            self.clock.device = None
         self.clock.reset()
         self.steps.reset()
         self.syncs = {}
@@ -226,6 +228,13 @@ class Session:
         self.is_worker = True
         self.clock.reset()
         self.writer.use("workers-%s-%d.rec" % (socket.gethostname(), parent.pid if parent else os.getppid()))
+
+
+def _never_free(track):
+    """Freeing a CUDA event in a forked child would touch CUDA there, which aborts the process."""
+    import ctypes
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(track))
 
 
 def _cwd():

@@ -132,7 +132,7 @@ def _ledger(entries: list[Entry]) -> RenderableType:
             Text("█" * max(1, round(entry.share * BAR)), style=_COLOURS.get(entry.phase, "green")),
             seconds(entry.seconds),
             f"{entry.share:.1%}",
-            *([seconds(entry.gpu_seconds or 0.0)] if on_gpu else []),
+            *([seconds(entry.gpu_seconds) if entry.gpu_seconds else ""] if on_gpu else []),
             Text(place(entry.where[0]) if entry.where else "", style="dim"),
         ]
         table.add_row(*cells)
