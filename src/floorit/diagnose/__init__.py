@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from floorit.analyse.input import Workers
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.ledger import Ledger, Line
 from floorit.events import Process
@@ -43,6 +44,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     process: Process
     iterations: Iterations
     ledger: Ledger
+    workers: Workers | None
     on_gpu: bool
 
 

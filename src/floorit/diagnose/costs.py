@@ -19,12 +19,6 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
 COSTS = (
     Cost(
-        code="input-bound",
-        phases=("data_wait",),
-        title="the training loop waits for data",
-        meaning="the loader's next batch was not ready when the loop asked for it",
-    ),
-    Cost(
         code="python-bound",
         phases=("other",),
         title="the program's own code in the loop takes the time",

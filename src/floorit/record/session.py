@@ -13,6 +13,7 @@ from .clock import PhaseClock
 from .patch import Hooks, Patches
 from .sampler import Sampler, caller
 from .steps import Steps
+from .traces import hide_ours
 from .writer import Writer
 
 STOP = "stop"  # the parent writes here after how many backward calls the program is to end
@@ -85,6 +86,9 @@ class Session:
             depth = clock.enter(phase)
             try:
                 return function(*args, **kwargs)
+            except BaseException:
+                hide_ours()
+                raise
             finally:
                 clock.leave(depth)
 

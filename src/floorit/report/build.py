@@ -75,11 +75,10 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         process=first.process,
         iterations=first.iterations,
         ledger=first.ledger,
+        workers=workers,
         on_gpu=bool(len(first.process.device)),
     )
     findings = verdict.diagnose(facts, points)
-    if workers is not None and workers.where:
-        findings = [_with_workers(f, workers.where) for f in findings]
     return Report(
         **common,
         run=_run_facts(trained),
@@ -140,11 +139,6 @@ def _run_facts(trained: list[_Trained]) -> RunFacts:
         warmup_seconds=float(found.seconds[: found.warmup].sum()),
         stack_samples=first.ledger.samples,
     )
-
-
-def _with_workers(finding: diagnose.Finding, where: list[ledger.Line]) -> diagnose.Finding:
-    """Waiting for data is spent in the workers: name their lines, not the line that waits."""
-    return msgspec.structs.replace(finding, where=where) if finding.code == "input-bound" else finding
 
 
 def _missing(processes: list[Process], folder: Path) -> list[Missing]:

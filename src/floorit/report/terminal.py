@@ -196,18 +196,27 @@ def _line(line: Line) -> str:
 
 
 def _findings(findings: list[Finding]) -> list[RenderableType]:
-    parts: list[RenderableType] = []
-    for number, finding in enumerate(findings):
-        limit = f", at most {finding.bound:.2f}x faster without it" if finding.bound and not _inherent(finding) else ""
-        share = f": {finding.share:.0%} of the step" if finding.share is not None else ""
-        style = "bold" if number == 0 else ""
-        label = "verdict" if number == 0 else "also"
-        said = f"  {finding.title}{share}{limit}"
-        parts.append(Text.assemble((f"{label:8}{finding.code}", style), said))
-        parts += [Text(f"        {evidence}", style="dim") for evidence in finding.evidence]
-        if number == 0 or finding.code == "debug-left-on":
-            parts += [Text(f"        at {place(line)}  {line.function}") for line in finding.where[:3]]
+    """The verdict in full, the others in a line each."""
+    if not findings:
+        return []
+    first = findings[0]
+    parts: list[RenderableType] = [Text.assemble(("verdict  ", "dim"), (f"{first.code}: {first.title}", "bold"))]
+    said = [_weight(first), *first.evidence, *(f"at {place(line)}  {line.function}" for line in first.where[:3])]
+    parts += [Text(f"         {line}") for line in said if line]
+    for finding in findings[1:]:
+        at = f", at {place(finding.where[0])}" if finding.where else ""
+        parts.append(Text.assemble(("also     ", "dim"), f"{finding.code}: {_weight(finding)}{at}"))
     return [*parts, Text()]
+
+
+def _weight(finding: Finding) -> str:
+    """How much of the step it is, and the most that could be gained."""
+    if finding.share is None:
+        return ""
+    share = f"{finding.share:.0%} of the step"
+    if finding.bound is None or _inherent(finding):
+        return share
+    return f"{share}; without it at most {finding.bound:.2f}x faster"
 
 
 def _inherent(finding: Finding) -> bool:

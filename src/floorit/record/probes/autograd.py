@@ -2,6 +2,7 @@
 
 import functools
 
+from ..traces import hide_ours
 from ..wire import ANOMALY, LOSS, PENDING, RECOMPUTE
 
 NAME = "backward and recompute"
@@ -62,6 +63,9 @@ def _install_recompute(session):
             depth = clock.enter(RECOMPUTE) if clock.in_backward() else None
             try:
                 return recompute(*args, **kwargs)
+            except BaseException:
+                hide_ours()
+                raise
             finally:
                 if depth is not None:
                     clock.leave(depth)

@@ -8,6 +8,7 @@ from threading import get_ident
 from time import perf_counter_ns
 
 from ..device import EventTrack
+from ..traces import hide_ours
 from ..wire import H2D
 
 NAME = "copies and syncs"
@@ -52,6 +53,9 @@ def _blocking(session, name, method):
         started = perf_counter_ns()
         try:
             return method(self, *args, **kwargs)
+        except BaseException:
+            hide_ours()
+            raise
         finally:
             session.blocked(name, started)
 
@@ -68,6 +72,9 @@ def _waiting(session, name, function):
         started = perf_counter_ns()
         try:
             return function(*args, **kwargs)
+        except BaseException:
+            hide_ours()
+            raise
         finally:
             session.blocked(name, started)
 
@@ -80,7 +87,11 @@ def _moving(session, name, method):
     @functools.wraps(method)
     def wrapper(self, *args, **kwargs):
         started = perf_counter_ns()
-        moved = method(self, *args, **kwargs)
+        try:
+            moved = method(self, *args, **kwargs)
+        except BaseException:
+            hide_ours()
+            raise
         if moved.is_cuda is not self.is_cuda and get_ident() == clock.thread:
             if moved.is_cuda:
                 clock.leaf(H2D, started)
@@ -97,7 +108,11 @@ def _copying(session, method):
     @functools.wraps(method)
     def wrapper(self, source, *args, **kwargs):
         started = perf_counter_ns()
-        result = method(self, source, *args, **kwargs)
+        try:
+            result = method(self, source, *args, **kwargs)
+        except BaseException:
+            hide_ours()
+            raise
         from_cuda = getattr(source, "is_cuda", self.is_cuda)
         if from_cuda is not self.is_cuda and get_ident() == clock.thread:
             if self.is_cuda:

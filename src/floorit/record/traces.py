@@ -1,0 +1,47 @@
+"""Takes our own frames out of the traceback that ends a program.
+
+Only functions written in C are wrapped, and only then a frame of ours is in the way of an exception; nothing is
+changed before one has passed through.
+"""
+
+import sys
+
+from .sampler import OURS, origin
+
+_hidden = []
+
+
+def hide_ours():
+    """An exception is passing through us: should nobody catch it, it is to look as if we were not there."""
+    if _hidden:
+        return
+    _hidden.append(sys.excepthook)
+    sys.excepthook = _hook
+
+
+def _hook(kind, error, trace):
+    clean = without_ours(trace)
+    _clean_chain(error, set())
+    if sys.excepthook is _hook:
+        sys.excepthook = _hidden[0]
+    sys.excepthook(kind, error, clean)
+
+
+def without_ours(trace):
+    """The same traceback without our frames."""
+    while trace is not None and origin(trace.tb_frame.f_code.co_filename) is OURS:
+        trace = trace.tb_next
+    at = trace
+    while at is not None:
+        while at.tb_next is not None and origin(at.tb_next.tb_frame.f_code.co_filename) is OURS:
+            at.tb_next = at.tb_next.tb_next
+        at = at.tb_next
+    return trace
+
+
+def _clean_chain(error, seen):
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        error.__traceback__ = without_ours(error.__traceback__)
+        _clean_chain(error.__cause__, seen)
+        error = error.__context__
