@@ -81,10 +81,10 @@ class PhaseClock:
         self.leave(depth)
         self.await_loss()
 
-    def enter_backward(self):
-        """Begin a backward pass: what was pending before it was the loss."""
+    def enter_backward(self, loss_known=False):
+        """Begin a backward pass: what was pending before it was the loss, unless that came out of the forward pass."""
         if self.current == PENDING:
-            self._resolve(self.becomes)
+            self._resolve(self.base if loss_known and self.becomes == LOSS else self.becomes)
         return self.enter(BACKWARD)
 
     def enter_optimizer(self):

@@ -35,6 +35,7 @@ class Session:
         self.received = [0, 0]  # batches unpickled, and the nanoseconds that took
         self.trained = set()  # ids of the parameters that optimizers update
         self._lasting = []
+        self.returned_losses = ()  # graph nodes of the scalars that the last forward pass returned
         self.announced = False
         self.is_worker = False
         self.is_forked = False

@@ -6,6 +6,7 @@ from ..traces import hide_ours
 from ..wire import ANOMALY, LOSS, PENDING, RECOMPUTE
 
 NAME = "backward and recompute"
+_SCALINGS = 3  # by the accumulation, by a GradScaler, by a weight
 
 
 def install(session):
@@ -13,7 +14,7 @@ def install(session):
     clock, steps = session.clock, session.steps
     anomaly = torch.is_anomaly_enabled
 
-    def begin():
+    def begin(tensors):
         """(depth, whether this pass is inside another)."""
         if session.mine() or clock.in_backward():
             if clock.in_backward():  # reentrant: the engine's thread works for the one that trains
@@ -25,16 +26,16 @@ def install(session):
         session.border()
         if anomaly():
             steps.flags |= ANOMALY
-        return [clock.enter_backward(), False]
+        return [clock.enter_backward(_is_returned(tensors, session.returned_losses)), False]
 
     def leave_backward(token):
         clock.leave(token[0])
         if not token[1]:
             steps.went_backward()
 
-    def enter_grad():
+    def enter_grad(outputs):
         was_loss = clock.current == PENDING and clock.becomes == LOSS
-        token = begin()
+        token = begin(outputs)
         return None if token is None else [*token, was_loss]
 
     def leave_grad(token):
@@ -42,9 +43,24 @@ def install(session):
         if token[2] and not token[1] and not clock.stack:  # a gradient inside the loss: the rest of it follows
             clock.await_loss()
 
-    session.hook(NAME, torch.autograd.backward, begin, leave_backward)
-    session.hook(NAME, torch.autograd.grad, enter_grad, leave_grad)
+    session.hook(NAME, torch.autograd.backward, begin, leave_backward, names=("tensors",))
+    session.hook(NAME, torch.autograd.grad, enter_grad, leave_grad, names=("outputs",))
     _install_recompute(session)
+
+
+def _is_returned(tensors, numbers):
+    """Whether the root of a backward pass is a scalar that the model returned, scaled at most."""
+    if not numbers:
+        return False
+    root = tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
+    node = getattr(root, "grad_fn", None)
+    for _ in range(_SCALINGS + 1):
+        if node is None:
+            return False
+        if node._sequence_nr() in numbers:
+            return True
+        node = node.next_functions[0][0] if node.next_functions else None
+    return False
 
 
 def _install_recompute(session):

@@ -68,13 +68,30 @@ def install(session):
         outside[0] = False
         return [depth, leave]
 
+    def returned(token, output):
+        if token[1] == clock.leave_forward:
+            session.returned_losses = _scalars(output)
+
     def leave(token):
         outside[0] = True
         token[1](token[0])
 
     call = torch.nn.Module._wrapped_call_impl
-    session.hook(NAME, call, enter, leave, gate=outside, names=("self", "args"))
+    session.hook(NAME, call, enter, leave, returned, gate=outside, names=("self", "args"))
     os_fork_reset(outside)
+
+
+def _scalars(output):
+    """Numbers of the graph nodes of the scalars that a model returned: it may have computed its loss itself.
+
+    Numbers, not tensors: holding one would keep its graph in memory.
+    """
+    if hasattr(output, "values") and callable(output.values) and not hasattr(output, "grad_fn"):
+        output = output.values()
+    elif not isinstance(output, (list, tuple)):
+        output = (output,)
+    nodes = (getattr(value, "grad_fn", None) for value in output if getattr(value, "ndim", None) == 0)
+    return {node._sequence_nr() for node in nodes if node is not None}
 
 
 def os_fork_reset(outside):
