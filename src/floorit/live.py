@@ -91,7 +91,7 @@ class Live:
         parts = [f"step {current.count}", f"{pace * 1e3:.3g} ms/step"]
         samples = float(current.samples[-RECENT:].mean())
         if samples and pace:
-            parts.append(f"{samples / pace:.3g} samples/s")
+            parts.append(f"{samples / pace:,.0f} samples/s")
         parts.append(f"{_waiting(process, current):.0%} waiting for data")
         left = self._left(process, current, pace)
         if left:

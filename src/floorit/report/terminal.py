@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import TextIO
@@ -108,7 +109,7 @@ def _headline(report: Report) -> RenderableType:
         f" on average · median {interval(step.seconds)} · 95 % under {seconds(step.p95)}",
     )
     if run.samples_per_second is not None:
-        pace.append(f" · {run.samples_per_second.value:.4g} samples/s")
+        pace.append(f" · {number(run.samples_per_second.value)} samples/s")
     if not run.steady:
         pace.append("  not steady", style="yellow")
     return Group(Text("floorit: " + ", ".join(facts)), pace)
@@ -214,13 +215,9 @@ def _weight(finding: Finding) -> str:
     if finding.share is None:
         return ""
     share = f"{finding.share:.0%} of the step"
-    if finding.bound is None or _inherent(finding):
-        return share
+    if finding.bound is None or finding.code in ("compute-bound", "healthy"):
+        return ""  # the evidence says it, and nothing is to be gained
     return f"{share}; without it at most {finding.bound:.2f}x faster"
-
-
-def _inherent(finding: Finding) -> bool:
-    return finding.code in ("compute-bound", "healthy")
 
 
 def _missing(report: Report) -> list[RenderableType]:
@@ -292,6 +289,12 @@ def seconds(value: float) -> str:
     if value >= 1e-3:
         return f"{value * 1e3:.3g} ms"
     return f"{value * 1e6:.3g} µs"
+
+
+def number(value: float) -> str:
+    """Three figures, never as a power of ten."""
+    digits = 2 - math.floor(math.log10(abs(value))) if value else 0
+    return f"{round(value, digits):,.{max(digits, 0)}f}"
 
 
 def size(value: int | None) -> str:

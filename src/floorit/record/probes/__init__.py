@@ -1,6 +1,6 @@
 """One file for each thing a probe watches; each has `install(session)`."""
 
-from . import autograd, checkpoint, copies, loader, logs, module, optimizer, settings, worker
+from . import autograd, checkpoint, collectives, copies, loader, logs, module, optimizer, settings, worker
 
 # Named in the report if one cannot be installed.
 ALL = (
@@ -10,6 +10,7 @@ ALL = (
     ("backward and recompute", autograd.install),
     ("optimizer", optimizer.install),
     ("copies and syncs", copies.install),
+    ("collectives", collectives.install),
     ("logging", logs.install),
     ("checkpoints", checkpoint.install),
     ("debugging switches", settings.install),
