@@ -9,11 +9,14 @@ import os
 import sys
 import sysconfig
 from random import Random
+from time import perf_counter
 
 from .wire import DATA_WAIT, PENDING
 
 PERIOD = 0.02  # seconds between looks, on average
-FLUSH_EVERY = 25  # looks between flushes: half a second
+EARLY_PERIOD = 0.005  # at first, so that a short run has lines too
+EARLY = 300  # looks
+FLUSH_EVERY = 0.5  # seconds
 MOST_PLACES = 20_000  # source lines remembered, so that memory stays bounded
 DEPTH = 200  # frames looked at
 
@@ -30,6 +33,7 @@ class Sampler:
         self._flush = flush
         self._random = Random(os.getpid())  # its own stream: the program's is not touched
         self._running = None
+        self._looks = 0
         self.places = {}
         self.counts = {}
         self.awake = None  # in a worker: a list of one, true while it fetches
@@ -54,6 +58,7 @@ class Sampler:
     def forget(self):
         """In a forked child: nothing runs, nothing was seen, no place was written to this file."""
         self._running = None
+        self._looks = 0
         self.places = {}
         self.counts = {}
 
@@ -62,17 +67,21 @@ class Sampler:
         return self._running is not None
 
     def _loop(self, stop, done):
-        looks = 0
+        flushed = perf_counter()
         try:
-            while not stop.acquire(timeout=PERIOD * (0.5 + self._random.random())):
+            while not stop.acquire(timeout=self._period() * (0.5 + self._random.random())):
                 self._look()
-                looks += 1
-                if looks % FLUSH_EVERY == 0:
+                now = perf_counter()
+                if now - flushed >= FLUSH_EVERY:
+                    flushed = now
                     self._flush()
         except Exception as error:
             self._writer.note("missing", what="stack samples", reason=repr(error))
         finally:
             done.release()
+
+    def _period(self):
+        return EARLY_PERIOD if self._looks < EARLY else PERIOD
 
     def _look(self):
         phase = self._clock.current
@@ -80,6 +89,7 @@ class Sampler:
             if not self.awake[0]:
                 return
             phase = DATA_WAIT
+        self._looks += 1
         frame = sys._current_frames().get(self._clock.thread)
         if frame is None:
             return

@@ -3,7 +3,6 @@
 import atexit
 import functools
 import os
-import socket
 import sys
 import time
 from threading import get_ident
@@ -140,7 +139,7 @@ class Session:
             "process",
             version=wire.VERSION,
             pid=os.getpid(),
-            host=socket.gethostname(),
+            host=os.uname().nodename,
             rank=environ.get("RANK"),
             local_rank=environ.get("LOCAL_RANK"),
             world=environ.get("WORLD_SIZE"),
@@ -232,7 +231,7 @@ class Session:
         parent = multiprocessing.parent_process()
         self.is_worker = True
         self.clock.reset()
-        self.writer.use("workers-%s-%d.rec" % (socket.gethostname(), parent.pid if parent else os.getppid()))
+        self.writer.use("workers-%s-%d.rec" % (os.uname().nodename, parent.pid if parent else os.getppid()))
 
 
 def _never_free(track):

@@ -1,7 +1,6 @@
 """Appends frames to this process's file; what it cannot write it gives up, once, with a word to the parent."""
 
 import os
-import socket
 import time
 
 from . import wire
@@ -21,7 +20,7 @@ class Writer:
         self._file = None
         self._broken = False
         self._pending = []
-        self.name = "%s-%d-%x.rec" % (socket.gethostname(), os.getpid(), time.time_ns())
+        self.name = "%s-%d-%x.rec" % (os.uname().nodename, os.getpid(), time.time_ns())
 
     def use(self, name):
         """Append to a file that other processes append to as well."""

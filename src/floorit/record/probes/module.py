@@ -5,6 +5,7 @@ backward, one that no optimizer trains (a perceptual network); evaluation is a t
 in eval mode; a module called inside a backward pass recomputes.
 """
 
+import os
 import weakref
 from threading import get_ident
 
@@ -78,7 +79,7 @@ def install(session):
 
     call = torch.nn.Module._wrapped_call_impl
     session.hook(NAME, call, enter, leave, returned, gate=outside, names=("self", "args"))
-    os_fork_reset(outside)
+    os.register_at_fork(after_in_child=lambda: outside.__setitem__(0, True))  # forked inside a call, outside of it
 
 
 def _scalars(output):
@@ -92,16 +93,6 @@ def _scalars(output):
         output = (output,)
     nodes = (getattr(value, "grad_fn", None) for value in output if getattr(value, "ndim", None) == 0)
     return {node._sequence_nr() for node in nodes if node is not None}
-
-
-def os_fork_reset(outside):
-    """A child forked inside a module call is outside of it."""
-    import os
-
-    def reset():
-        outside[0] = True
-
-    os.register_at_fork(after_in_child=reset)
 
 
 class _Trained:

@@ -1,8 +1,10 @@
 """Optimizer steps, clearing and clipping gradients, and loss scaling."""
 
+import functools
 from weakref import WeakKeyDictionary
 
-from ..wire import OPTIMIZER
+from ..traces import hide_ours
+from ..wire import OPTIMIZER, OTHER
 
 NAME = "optimizer"
 
@@ -35,11 +37,12 @@ def install(session):
 
     def before(optimizer, args, kwargs):
         if is_compiling() or not session.mine():
-            return
+            return None
         while open_steps and (open_steps[-1][0] is optimizer or open_steps[-1][1] > len(clock.stack)):
             clock.leave(open_steps.pop()[1])  # that step ended by an exception
         session.border()
         open_steps.append((optimizer, clock.enter_optimizer()))
+        return _with_closure(session, args, kwargs)
 
     def after(optimizer, args, kwargs):
         if is_compiling() or not session.mine() or not open_steps:
@@ -56,12 +59,13 @@ def install(session):
     def failsafe(hook):
         def safe(optimizer, args, kwargs):
             if safe.broken:
-                return
+                return None
             try:
-                hook(optimizer, args, kwargs)
+                return hook(optimizer, args, kwargs)
             except Exception as error:
                 safe.broken = True
                 session.missing(NAME, "the probe failed while running: %r" % (error,))
+                return None
 
         safe.broken = False
         return safe
@@ -79,3 +83,26 @@ def install(session):
         scaler.update,
     ):
         session.hook_phase(NAME, function, OPTIMIZER)
+
+
+def _with_closure(session, args, kwargs):
+    """What runs inside the closure of a step is the program's own code, not the optimizer's: time it as such."""
+    given = kwargs.get("closure", args[1] if len(args) > 1 else None)
+    if not callable(given):
+        return None
+    clock = session.clock
+
+    @functools.wraps(given)
+    def closure(*inner, **options):
+        depth = clock.enter(OTHER)
+        try:
+            return given(*inner, **options)
+        except BaseException:
+            hide_ours()
+            raise
+        finally:
+            clock.leave(depth)
+
+    if "closure" in kwargs:
+        return args, {**kwargs, "closure": closure}
+    return (args[0], closure, *args[2:]), kwargs
