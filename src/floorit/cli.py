@@ -151,7 +151,8 @@ def _finish(folder: Path, run: runfile.RunFile, watcher: live.Live, options: arg
         runfile.save(folder, run)
         (folder / "report.json").write_bytes(model.to_json(report))
     except OSError as error:
-        print(f"floorit: the report cannot be written: {error.strerror} ({folder})", file=sys.stderr)
+        if not watcher.warned:  # else it has been said that nothing can be written there
+            print(f"floorit: the report cannot be written: {error.strerror} ({folder})", file=sys.stderr)
     if options.json:
         sys.stdout.buffer.write(model.to_json(report))
         sys.stdout.buffer.flush()

@@ -27,7 +27,7 @@ class Live:
         self._quiet = quiet
         self._steps = steps
         self._asked = False
-        self._warned = False
+        self.warned = False
         self._started = self._last = time.monotonic()
         self._bar = None if quiet or not stream.isatty() else _BottomLine(stream)
 
@@ -60,12 +60,12 @@ class Live:
 
     def _warn(self) -> None:
         """A record that cannot be written is said once, at once."""
-        if self._warned:
+        if self.warned:
             return
         status = self._record / "status"
         reason = status.read_bytes().rstrip(b"\0\n ") if status.exists() else b"its folder is gone"
         if reason:
-            self._warned = True
+            self.warned = True
             text = reason.decode(errors="replace")
             print(f"\nfloorit: the record cannot be written: {text}. The program goes on.", file=self._stream)
 

@@ -1,9 +1,11 @@
 """Exclusive time: at any moment the training thread is in exactly one phase.
 
 Each border adds what has passed to the phase that ends there, so the phases of a stretch add up to its wall time by
-construction. Some time can only be named by what follows it. It is booked as PENDING and resolved at the next
+construction. Some time can only be named by what follows it. It is booked as PENDING and settled at the next
 border: the code after a forward pass is the loss if a backward pass follows, and the code since the batch arrived is
 the forward pass itself if no module was called before the backward.
+
+These methods run many times a step, each with cold caches: they call as little as they can.
 """
 
 from threading import get_ident
@@ -12,12 +14,24 @@ from time import perf_counter_ns
 from .wire import BACKWARD, FORWARD, LOSS, OPTIMIZER, OTHER, PENDING, PHASES, RECOMPUTE
 
 _BASES = (OTHER, OPTIMIZER, PENDING)
+_NOTHING = [0] * (len(PHASES) + 1)
 
 
 class PhaseClock:
     """The phases of one thread. Nanoseconds."""
 
-    __slots__ = ("base", "becomes", "current", "device", "pending_samples", "since", "spent", "stack", "thread")
+    __slots__ = (
+        "base",
+        "becomes",
+        "current",
+        "device",
+        "pending_samples",
+        "since",
+        "spent",
+        "stack",
+        "started",
+        "thread",
+    )
 
     def __init__(self):
         self.device = None  # an EventTrack, once CUDA is in use
@@ -27,13 +41,17 @@ class PhaseClock:
     def reset(self):
         """Start anew, in the thread that calls."""
         self.thread = get_ident()
-        self.spent = [0] * (len(PHASES) + 1)
+        self.spent = _NOTHING[:]
         self.stack = []
         self.base = OTHER  # what PENDING becomes when no backward follows
         self.becomes = FORWARD  # what it becomes when one does
         self.current = PENDING
-        self.since = perf_counter_ns()
+        self.since = self.started = perf_counter_ns()
         del self.pending_samples[:]
+
+    def begin(self, phase):
+        """`enter`, or None in a thread that is not accounted for."""
+        return self.enter(phase) if get_ident() == self.thread else None
 
     def enter(self, phase):
         """Begin a phase inside the current one; returns what `leave` needs."""
@@ -73,8 +91,7 @@ class PhaseClock:
 
     def enter_forward(self):
         """Begin a forward pass: what was pending before it was not the loss."""
-        self._resolve(self.base)
-        return self.enter(FORWARD)
+        return self._enter_settling(FORWARD, self.base)
 
     def leave_forward(self, depth):
         """End a forward pass that may be followed by its loss."""
@@ -83,14 +100,25 @@ class PhaseClock:
 
     def enter_backward(self, loss_known=False):
         """Begin a backward pass: what was pending before it was the loss, unless that came out of the forward pass."""
-        if self.current == PENDING:
-            self._resolve(self.base if loss_known and self.becomes == LOSS else self.becomes)
-        return self.enter(BACKWARD)
+        is_loss = self.current == PENDING and not (loss_known and self.becomes == LOSS)
+        return self._enter_settling(BACKWARD, self.becomes if is_loss else self.base)
 
     def enter_optimizer(self):
         """Begin an optimizer step: what was pending before it was neither loss nor forward."""
-        self._resolve(self.base)
-        return self.enter(OPTIMIZER)
+        return self._enter_settling(OPTIMIZER, self.base)
+
+    def _enter_settling(self, phase, pending_is):
+        now = perf_counter_ns()
+        current, spent = self.current, self.spent
+        spent[current] += now - self.since
+        self.since = now
+        if self.device is not None:
+            self.device.mark(current)
+        if current == PENDING or spent[PENDING]:
+            self._settle(pending_is)
+        self.stack.append(self.base if current == PENDING else current)
+        self.current = phase
+        return len(self.stack)
 
     def await_loss(self):
         """From here on, time is the loss, if a backward follows."""
@@ -104,37 +132,35 @@ class PhaseClock:
         if self.stack and self.current == OPTIMIZER and not any(phase not in _BASES for phase in self.stack):
             self.leave(1)
 
-    def await_backward(self):
-        """From here on, time is the forward pass of a program without modules, if a backward follows."""
-        if self.current == OTHER and not self.stack:
-            self.current, self.base, self.becomes = PENDING, OTHER, FORWARD
-
     def in_backward(self):
         """Whether the training thread is inside a backward pass, where the engine's threads work for it."""
         return self.current == BACKWARD or self.current == RECOMPUTE or BACKWARD in self.stack
 
     def cut(self):
-        """Close the stretch: its nanoseconds by phase, and the time now."""
-        self._resolve(self.base)
+        """Close the stretch: its nanoseconds by phase, and the time now.
+
+        From here on, time is the forward pass of a program without modules, if a backward follows.
+        """
         now = perf_counter_ns()
-        self.spent[self.current] += now - self.since
+        current, spent = self.current, self.spent
+        spent[current] += now - self.since
         self.since = now
         if self.device is not None:
-            self.device.mark(self.current)
-        spent = self.spent
-        self.spent = [0] * (len(PHASES) + 1)
+            self.device.mark(current)
+        if current == PENDING or spent[PENDING]:
+            self._settle(self.base)
+        if current == PENDING:
+            current = self.current = self.base
+        if current == OTHER and not self.stack:
+            self.current, self.base, self.becomes = PENDING, OTHER, FORWARD
+        self.spent = _NOTHING[:]
         return spent, now
 
-    def _resolve(self, phase):
-        if self.current == PENDING:
-            now = perf_counter_ns()
-            self.spent[PENDING] += now - self.since
-            self.since = now
-            if self.device is not None:
-                self.device.mark(PENDING)
-            self.current = self.base
-        self.spent[phase] += self.spent[PENDING]
-        self.spent[PENDING] = 0
+    def _settle(self, phase):
+        """What was pending has a name now."""
+        spent = self.spent
+        spent[phase] += spent[PENDING]
+        spent[PENDING] = 0
         if self.device is not None:
             self.device.resolve(phase)
         if self.pending_samples:

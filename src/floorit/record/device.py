@@ -27,7 +27,7 @@ class EventTrack:
         self._cost = 0
         self._started = perf_counter_ns()
         self._next = 0
-        self.rows = []  # packed, taken by the writer
+        self._rows = []
         self.dropped = 0
 
     def mark(self, phase):
@@ -62,6 +62,13 @@ class EventTrack:
         self._started, self._cost = now, 0
         self.mark(PENDING)
 
+    def take(self):
+        """The rows since the last call, packed. Called by the thread that writes."""
+        count = len(self._rows)
+        rows = self._rows[:count]
+        del self._rows[:count]
+        return rows
+
     def _drop(self):
         self._pool += [event for _, event in self._marks]
         self._marks = []
@@ -74,5 +81,5 @@ class EventTrack:
             seconds = [0.0] * (len(PHASES) + 1)
             for (_, before), (phase, event) in pairwise(marks):
                 seconds[phase] += before.elapsed_time(event) * 1e-3
-            self.rows.append(DEVICE_ROW.pack(number, *seconds[: len(PHASES)]))
+            self._rows.append(DEVICE_ROW.pack(number, *seconds[: len(PHASES)]))
             self._pool += [event for _, event in marks]

@@ -49,10 +49,9 @@ class Patches:
         function = inspect.unwrap(getattr(function, "__func__", function))
         if any(function is changed for changed in self._inside):
             raise ValueError("%s is hooked already" % function.__qualname__)
+        original, changed = function.__code__, _instrumented(function, hooks, names)
+        function.__code__ = changed
         self._inside.append(function)
-        original = function.__code__
-        function.__code__ = _instrumented(function, hooks, names)
-        changed = function.__code__
 
         def undo():
             if function.__code__ is changed:
@@ -80,6 +79,7 @@ class Patches:
         """Take every change back."""
         while self._undo:
             self._undo.pop()()
+        del self._inside[:]
 
 
 def _instrumented(function, hooks, names):

@@ -29,17 +29,19 @@ class Session:
         self.steps = Steps(self.clock)
         self.writer = Writer(folder)
         self.sampler = Sampler(self.clock, self.steps, self.writer, self.flush)
-        self.fetches = []  # packed, taken by the writer
+        self.fetches = []  # (end, samples, worker, sample, collate and sending time): nanoseconds
+        self.time_fetches = [True]  # whether the next batch made in this process is timed
         self.syncs = {}  # (file, line, function, op) -> [calls, nanoseconds] since the last flush
         self.received = [0, 0]  # batches unpickled, and the nanoseconds that took
         self.trained = set()  # ids of the parameters that optimizers update
         self._lasting = []
         self.returned_losses = ()  # graph nodes of the scalars that the last forward pass returned
+        self.unsettled = True  # whether a border has something to begin
         self.announced = False
         self.is_worker = False
         self.is_forked = False
         self.on_cuda = []  # installed when the program first uses CUDA
-        os.register_at_fork(before=self.sampler.stop, after_in_child=self._forked)
+        os.register_at_fork(before=self._stop_sampling, after_in_child=self._forked)
         atexit.register(self.close)
         self._close_before(os, "_exit")
 
@@ -68,12 +70,7 @@ class Session:
 
     def hook_phase(self, probe, function, phase):
         """Book every call of a Python function to a phase."""
-        clock = self.clock
-
-        def enter():
-            return clock.enter(phase) if get_ident() == clock.thread else None
-
-        self.hook(probe, function, enter, clock.leave)
+        self.hook(probe, function, functools.partial(self.clock.begin, phase), self.clock.leave)
 
     def replace_phase(self, owner, name, phase):
         """The same for a function written in C, which can only be replaced."""
@@ -118,8 +115,9 @@ class Session:
         entry[0] += 1
         entry[1] += now - started
 
-    def border(self):
-        """Called by probes just before a border: what can only begin once the program trains."""
+    def settle(self):
+        """Called by probes at a border while `unsettled`: what can only begin once the program trains."""
+        self.unsettled = False
         if not self.announced:
             self._announce()
         if not self.sampler.running:
@@ -128,6 +126,11 @@ class Session:
             waiting, self.on_cuda = self.on_cuda, []
             for install in waiting:
                 install()
+
+    def _stop_sampling(self):
+        """Before a fork."""
+        self.sampler.stop()
+        self.unsettled = True
 
     # -- the file -----------------------------------------------------------------------------------------------
 
@@ -150,7 +153,7 @@ class Session:
             torch=str(torch.__version__),
             cuda=torch.version.cuda,
             threads=torch.get_num_threads(),
-            started=self.clock.since * 1e-9,
+            started=self.clock.started * 1e-9,
             clock=time.perf_counter(),
             wall=time.time(),
         )
@@ -168,12 +171,23 @@ class Session:
         if self.received[0]:
             received, self.received = self.received, [0, 0]
             self.writer.note("received", at=time.perf_counter(), batches=received[0], seconds=received[1] * 1e-9)
-        blocks = [(wire.ROWS_TAG, self.steps.rows), (wire.FETCH_TAG, self.fetches)]
+        blocks = [(wire.ROWS_TAG, self.steps.take()), (wire.FETCH_TAG, self._take_fetches())]
         if self.clock.device is not None:
-            blocks.append((wire.DEVICE_TAG, self.clock.device.rows))
+            blocks.append((wire.DEVICE_TAG, self.clock.device.take()))
         self.writer.flush(*blocks)
         if not self.is_worker:
             self._look_for_stop()
+            if self.on_cuda and self.torch.cuda.is_initialized():
+                self.unsettled = True
+
+    def _take_fetches(self):
+        count, pid = len(self.fetches), os.getpid()
+        fetches = self.fetches[:count]
+        del self.fetches[:count]
+        return [
+            wire.FETCH.pack(end * 1e-9, pid, samples, worker, *[ns * 1e-9 for ns in spent])
+            for end, samples, worker, *spent in fetches
+        ]
 
     def _look_for_stop(self):
         try:
@@ -222,6 +236,7 @@ class Session:
         self.received = [0, 0]
         del self.fetches[:]
         self.announced = False
+        self.unsettled = True
         self.is_forked = True
 
     def become_worker(self):

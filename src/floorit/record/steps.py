@@ -21,6 +21,7 @@ from .wire import (
 
 _MOST_SAMPLES = 0xFFFFFFFF
 _MOST = 0xFFFF
+_FIRST_ROWS = 10  # in which compilation is looked for, whatever their length
 
 
 class Steps:
@@ -28,17 +29,19 @@ class Steps:
 
     def __init__(self, clock):
         self.clock = clock
-        self.rows = []  # packed, taken by the writer
         self.stop_at = None  # backward calls after which the program is to end
+        self._rows = []
         self.reset()
 
     def reset(self):
         """Forget everything: a forked child begins anew."""
-        del self.rows[:]
+        del self._rows[:]
         self.number = 0
         self.backwards_ever = 0
         self._batch_since_step = self._border_since_backward = False
         self._compiled = _compilations()
+        self._ended = self.clock.started
+        self._length = 0
         self._open(START, 0)
 
     def _open(self, opened, iterator):
@@ -63,11 +66,11 @@ class Steps:
     def stepped(self, optimizer):
         """An optimizer has made a step."""
         self.optimizers |= 1 << min(optimizer, 31)
+        self._border_since_backward = True
         if self._batch_since_step:
             self._batch_since_step = False
         else:
             self._cut(OPTIMIZER_STEP, self.iterator)
-        self._border_since_backward = True
 
     def went_backward(self):
         """A backward pass has ended."""
@@ -86,30 +89,56 @@ class Steps:
         spent, now = self.clock.cut()
         if self.clock.device is not None:
             self.clock.device.cut(self.number)
+        length, self._ended = now - self._ended, now
+        if length > 2 * self._length or self.number < _FIRST_ROWS:  # compiling takes long: else there was none
+            self._look_for_compilation()
+        self._length = length
+        row = (
+            now,
+            self.iterator,
+            self.samples,
+            self.optimizers,
+            self.backwards,
+            self.opened,
+            self.flags,
+            self.ready,
+            self.calls,
+            spent,
+        )
+        self._rows.append(row)
+        self.number += 1
+        self._open(opened, iterator)
+        if self.stop_at is not None and self.backwards_ever >= self.stop_at:
+            self.stop_at = None
+            raise SystemExit(0)
+
+    def _look_for_compilation(self):
         compiled = _compilations()
         if compiled != self._compiled:
             self._compiled = compiled
             self.flags |= COMPILED
-        self.rows.append(
-            ROW.pack(
-                now * 1e-9,
-                self.iterator,
-                min(self.samples, _MOST_SAMPLES),
-                self.optimizers,
-                min(self.backwards, _MOST),
-                self.opened,
-                self.flags,
-                min(self.ready, _MOST),
-                min(self.calls, _MOST),
-                *[ns * 1e-9 for ns in spent[: len(PHASES)]],
-            )
-        )
-        self.number += 1
-        self._open(opened, iterator)
-        self.clock.await_backward()
-        if self.stop_at is not None and self.backwards_ever >= self.stop_at:
-            self.stop_at = None
-            raise SystemExit(0)
+
+    def take(self):
+        """The rows since the last call, packed. Called by the thread that writes."""
+        count = len(self._rows)
+        rows = self._rows[:count]
+        del self._rows[:count]
+        return [_packed(*row) for row in rows]
+
+
+def _packed(now, iterator, samples, optimizers, backwards, opened, flags, ready, calls, spent):
+    return ROW.pack(
+        now * 1e-9,
+        iterator,
+        min(samples, _MOST_SAMPLES),
+        optimizers,
+        min(backwards, _MOST),
+        opened,
+        flags,
+        min(ready, _MOST),
+        min(calls, _MOST),
+        *[nanoseconds * 1e-9 for nanoseconds in spent[: len(PHASES)]],
+    )
 
 
 def _compilations():

@@ -35,15 +35,11 @@ class Writer:
         return bool(self._pending)
 
     def flush(self, *blocks):
-        """Append what is pending and `blocks` of (tag, list of packed rows), in one write."""
+        """Append what is pending and `blocks` of (tag, packed rows), in one write."""
         count = len(self._pending)
         parts = self._pending[:count]
         del self._pending[:count]
-        for tag, rows in blocks:
-            count = len(rows)
-            if count:
-                parts.append(wire.frame(tag, b"".join(rows[:count])))
-                del rows[:count]
+        parts += [wire.frame(tag, b"".join(rows)) for tag, rows in blocks if rows]
         if parts and not self._broken:
             self._append(b"".join(parts))
 

@@ -15,32 +15,35 @@ def install(session):
     anomaly = torch.is_anomaly_enabled
 
     def begin(tensors):
-        """(depth, whether this pass is inside another)."""
-        if session.mine() or clock.in_backward():
-            if clock.in_backward():  # reentrant: the engine's thread works for the one that trains
-                return [clock.enter_backward(), True]
-        else:
+        """The depth; negative for a pass inside another."""
+        mine = session.mine()
+        if (clock.stack or not mine) and clock.in_backward():
+            return -clock.enter_backward()  # reentrant: the engine's thread works for the one that trains
+        if not mine:
             session.adopt()
             if not session.mine():
                 return None
-        session.border()
+        if session.unsettled:
+            session.settle()
         if anomaly():
             steps.flags |= ANOMALY
-        return [clock.enter_backward(_is_returned(tensors, session.returned_losses)), False]
+        returned = session.returned_losses
+        return clock.enter_backward(bool(returned) and _is_returned(tensors, returned))
 
-    def leave_backward(token):
-        clock.leave(token[0])
-        if not token[1]:
+    def leave_backward(depth):
+        clock.leave(abs(depth))
+        if depth > 0:
             steps.went_backward()
 
     def enter_grad(outputs):
         was_loss = clock.current == PENDING and clock.becomes == LOSS
-        token = begin(outputs)
-        return None if token is None else [*token, was_loss]
+        depth = begin(outputs)
+        return None if depth is None else (depth, was_loss)
 
     def leave_grad(token):
-        leave_backward(token)
-        if token[2] and not token[1] and not clock.stack:  # a gradient inside the loss: the rest of it follows
+        depth, was_loss = token
+        leave_backward(depth)
+        if was_loss and depth > 0 and not clock.stack:  # a gradient inside the loss: the rest of it follows
             clock.await_loss()
 
     session.hook(NAME, torch.autograd.backward, begin, leave_backward, names=("tensors",))
@@ -50,8 +53,6 @@ def install(session):
 
 def _is_returned(tensors, numbers):
     """Whether the root of a backward pass is a scalar that the model returned, scaled at most."""
-    if not numbers:
-        return False
     root = tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
     node = getattr(root, "grad_fn", None)
     for _ in range(_SCALINGS + 1):

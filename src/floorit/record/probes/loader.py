@@ -1,11 +1,13 @@
 """Batches: when one is asked for, how long it takes, how large it is, how many wait."""
 
-from weakref import WeakKeyDictionary
+import weakref
+from threading import get_ident
 
 from ..sampler import caller
 from ..wire import DATA_WAIT, EPOCH_GAP, NO_QUEUE
 
 NAME = "data loader"
+SOME = 7  # of the batches, every eighth: how full the queue is, and what a batch made in this process costs
 
 
 class _Loader:
@@ -23,11 +25,12 @@ class _Loader:
 class _Pass:
     """One pass over a loader."""
 
-    __slots__ = ("fresh", "loader", "number")
+    __slots__ = ("depth", "fresh", "got", "iterator", "loader", "number")
 
-    def __init__(self, number, loader):
+    def __init__(self, number, loader, iterator):
         self.number = number
         self.loader = loader
+        self.iterator = weakref.ref(iterator)
         self.fresh = True
 
 
@@ -35,8 +38,8 @@ def install(session):
     from torch.utils.data import DataLoader
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-    loaders, passes = WeakKeyDictionary(), WeakKeyDictionary()
-    clock, steps, writer = session.clock, session.steps, session.writer
+    loaders, passes = weakref.WeakKeyDictionary(), {}
+    clock, steps, writer, time_fetches = session.clock, session.steps, session.writer, session.time_fetches
     numbers = [0, 0]
 
     def describe(loader):
@@ -48,8 +51,10 @@ def install(session):
         return known
 
     def make_pass(loader, iterator):
+        for key in [key for key, old in passes.items() if old.iterator() is None]:
+            del passes[key]
         numbers[1] += 1
-        made = passes[iterator] = _Pass(numbers[1], loader)
+        made = passes[id(iterator)] = _Pass(numbers[1], loader, iterator)
         pids = [process.pid for process in getattr(iterator, "_workers", ())]
         writer.note("iterator", id=made.number, loader=loader.number if loader else 0, pids=pids)
         return made
@@ -57,7 +62,8 @@ def install(session):
     def enter_iter(loader):
         if not session.mine() or clock.current in (DATA_WAIT, EPOCH_GAP):
             return None
-        session.border()
+        if session.unsettled:
+            session.settle()
         return [clock.enter(EPOCH_GAP), describe(loader)]
 
     def made_iter(token, iterator):
@@ -65,28 +71,44 @@ def install(session):
 
     def leave_iter(token):
         clock.leave(token[0])
-        if not session.sampler.running:  # forking workers stopped it
-            session.sampler.start()
 
     def enter_next(iterator):
-        if not session.mine() or clock.current in (DATA_WAIT, EPOCH_GAP):
+        current = clock.current
+        if get_ident() != clock.thread or current in (DATA_WAIT, EPOCH_GAP):
             return None  # a loader inside a loader: the outer one's wait
-        session.border()
-        clock.unwind()
-        this = passes.get(iterator) or make_pass(None, iterator)
+        if session.unsettled:
+            session.settle()
+        if clock.stack:
+            clock.unwind()
+        this = passes.get(id(iterator))
+        if this is None or this.iterator() is not iterator:
+            this = make_pass(None, iterator)
         steps.batch(this.number)
-        steps.ready = _ready(iterator)
-        starting = this.fresh and this.loader is not None and this.loader.workers > 0
-        this.fresh = False
-        return [clock.enter(EPOCH_GAP if starting else DATA_WAIT), this, False]
+        time_fetches[0] = some = not steps.number & SOME
+        loader = this.loader
+        phase = DATA_WAIT
+        if loader is not None and loader.workers:
+            if some:
+                steps.ready = _ready(iterator)
+            if this.fresh:
+                phase = EPOCH_GAP
+        this.fresh = this.got = False
+        this.depth = clock.enter(phase)
+        return this
 
-    def got(token, batch):
-        token[2] = True
-        steps.samples = _samples(batch, token[1].loader)
+    def got(this, batch):
+        this.got = True
+        loader = this.loader
+        if type(batch) is list and loader is not None and loader.by_length is False:
+            shape = getattr(batch[0], "shape", None) if batch else None
+            if shape:
+                steps.samples = shape[0]
+                return
+        steps.samples = _samples(batch, loader)
 
-    def leave_next(token):
-        clock.leave(token[0])
-        if not token[2]:
+    def leave_next(this):
+        clock.leave(this.depth)
+        if not this.got:
             steps.exhausted()
             clock.spent[EPOCH_GAP] += clock.spent[DATA_WAIT]
             clock.spent[DATA_WAIT] = 0

@@ -30,7 +30,6 @@ def install(session):
     clock, steps = session.clock, session.steps
     outside = [True]
     grad_enabled = torch.is_grad_enabled
-    is_compiling = torch.compiler.is_compiling
     is_tensor = torch.is_tensor
     trained = _Trained(session)
     named_loss = {}
@@ -45,37 +44,34 @@ def install(session):
 
     def enter(module, args):
         current = clock.current
-        if current == BACKWARD and clock.in_backward():
+        if current == BACKWARD:
             outside[0] = False
-            return [clock.enter(RECOMPUTE), clock.leave]
-        if get_ident() != clock.thread or current not in (OTHER, PENDING, OPTIMIZER) or is_compiling():
+            return clock.enter(RECOMPUTE)
+        if get_ident() != clock.thread or (current != PENDING and current != OTHER and current != OPTIMIZER):
             return None
-        leave = clock.leave
-        gradient = grad_enabled()
         if is_loss(module) or (current == PENDING and clock.becomes == LOSS and not trained(module)):
-            depth = clock.enter(LOSS)
-        elif not gradient and not module.training and trained(module):
-            steps.flags |= NO_GRAD_FORWARD
-            depth = clock.enter(EVAL)
-        else:
-            steps.flags |= GRAD_FORWARD if gradient else NO_GRAD_FORWARD
-            steps.calls += 1
-            if not steps.samples and args and is_tensor(args[0]) and args[0].dim():
-                steps.samples = args[0].shape[0]
-            if gradient:
-                depth, leave = clock.enter_forward(), clock.leave_forward
-            else:
-                depth = clock.enter(FORWARD)
+            outside[0] = False
+            return clock.enter(LOSS)
         outside[0] = False
-        return [depth, leave]
+        if not grad_enabled():
+            steps.flags |= NO_GRAD_FORWARD
+            return clock.enter(FORWARD if module.training or not trained(module) else EVAL)
+        steps.flags |= GRAD_FORWARD
+        steps.calls += 1
+        if not steps.samples and args and is_tensor(args[0]) and args[0].dim():
+            steps.samples = args[0].shape[0]
+        return -clock.enter_forward()  # the sign says that its loss may follow
 
     def returned(token, output):
-        if token[1] == clock.leave_forward:
+        if token < 0:
             session.returned_losses = _scalars(output)
 
     def leave(token):
         outside[0] = True
-        token[1](token[0])
+        if token < 0:
+            clock.leave_forward(-token)
+        else:
+            clock.leave(token)
 
     call = torch.nn.Module._wrapped_call_impl
     session.hook(NAME, call, enter, leave, returned, gate=outside, names=("self", "args"))
@@ -87,10 +83,14 @@ def _scalars(output):
 
     Numbers, not tensors: holding one would keep its graph in memory.
     """
-    if hasattr(output, "values") and callable(output.values) and not hasattr(output, "grad_fn"):
+    if hasattr(output, "grad_fn"):
+        if output.ndim:
+            return ()
+        output = (output,)
+    elif hasattr(output, "values") and callable(output.values):
         output = output.values()
     elif not isinstance(output, (list, tuple)):
-        output = (output,)
+        return ()
     nodes = (getattr(value, "grad_fn", None) for value in output if getattr(value, "ndim", None) == 0)
     return {node._sequence_nr() for node in nodes if node is not None}
 

@@ -1,7 +1,8 @@
 """Optimizer steps, clearing and clipping gradients, and loss scaling."""
 
 import functools
-from weakref import WeakKeyDictionary
+import weakref
+from threading import get_ident
 
 from ..traces import hide_ours
 from ..wire import OPTIMIZER, OTHER
@@ -16,62 +17,62 @@ def install(session):
 
     torch = session.torch
     clock, steps = session.clock, session.steps
-    known = WeakKeyDictionary()
+    known = {}  # id -> (weak reference, number)
     open_steps = []  # (optimizer, depth), innermost last
+    broken = []
     is_compiling = torch.compiler.is_compiling
 
     def number_of(optimizer):
-        number = known.get(optimizer)
-        if number is None:
-            number = known[optimizer] = len(known)
-            parameters = [p for group in optimizer.param_groups for p in group["params"]]
-            session.trained.update(map(id, parameters))
-            session.writer.note(
-                "optimizer",
-                id=number,
-                name=type(optimizer).__name__,
-                parameters=sum(p.numel() for p in parameters),
-                tensors=len(parameters),
-            )
+        entry = known.get(id(optimizer))
+        if entry is not None and entry[0]() is optimizer:
+            return entry[1]
+        number = len(known)
+        known[id(optimizer)] = (weakref.ref(optimizer), number)
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        session.trained.update(map(id, parameters))
+        session.writer.note(
+            "optimizer",
+            id=number,
+            name=type(optimizer).__name__,
+            parameters=sum(p.numel() for p in parameters),
+            tensors=len(parameters),
+        )
         return number
 
+    def fail(error):
+        broken.append(True)
+        session.missing(NAME, "the probe failed while running: %r" % (error,))
+
     def before(optimizer, args, kwargs):
-        if is_compiling() or not session.mine():
+        if is_compiling() or broken or get_ident() != clock.thread:
             return None
-        while open_steps and (open_steps[-1][0] is optimizer or open_steps[-1][1] > len(clock.stack)):
-            clock.leave(open_steps.pop()[1])  # that step ended by an exception
-        session.border()
-        open_steps.append((optimizer, clock.enter_optimizer()))
-        return _with_closure(session, args, kwargs)
+        try:
+            while open_steps and (open_steps[-1][0] is optimizer or open_steps[-1][1] > len(clock.stack)):
+                clock.leave(open_steps.pop()[1])  # that step ended by an exception
+            if session.unsettled:
+                session.settle()
+            open_steps.append((optimizer, clock.enter_optimizer()))
+            return _with_closure(clock, args, kwargs) if len(args) > 1 or kwargs else None
+        except Exception as error:
+            return fail(error)
 
     def after(optimizer, args, kwargs):
-        if is_compiling() or not session.mine() or not open_steps:
+        if is_compiling() or not open_steps or get_ident() != clock.thread:
             return
-        while open_steps:
-            candidate, depth = open_steps.pop()
-            clock.leave(depth)
-            if candidate is optimizer:
-                break
-        number = number_of(optimizer)
-        if not open_steps:  # else a step inside a step: a wrapper around another optimizer
-            steps.stepped(number)
+        try:
+            while open_steps:
+                candidate, depth = open_steps.pop()
+                clock.leave(depth)
+                if candidate is optimizer:
+                    break
+            number = number_of(optimizer)
+            if not open_steps:  # else a step inside a step: a wrapper around another optimizer
+                steps.stepped(number)
+        except Exception as error:
+            fail(error)
 
-    def failsafe(hook):
-        def safe(optimizer, args, kwargs):
-            if safe.broken:
-                return None
-            try:
-                return hook(optimizer, args, kwargs)
-            except Exception as error:
-                safe.broken = True
-                session.missing(NAME, "the probe failed while running: %r" % (error,))
-                return None
-
-        safe.broken = False
-        return safe
-
-    optim.register_optimizer_step_pre_hook(failsafe(before))
-    optim.register_optimizer_step_post_hook(failsafe(after))
+    optim.register_optimizer_step_pre_hook(before)
+    optim.register_optimizer_step_post_hook(after)
 
     scaler = torch.amp.grad_scaler.GradScaler
     for function in (
@@ -85,12 +86,11 @@ def install(session):
         session.hook_phase(NAME, function, OPTIMIZER)
 
 
-def _with_closure(session, args, kwargs):
+def _with_closure(clock, args, kwargs):
     """What runs inside the closure of a step is the program's own code, not the optimizer's: time it as such."""
     given = kwargs.get("closure", args[1] if len(args) > 1 else None)
     if not callable(given):
         return None
-    clock = session.clock
 
     @functools.wraps(given)
     def closure(*inner, **options):

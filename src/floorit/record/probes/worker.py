@@ -1,9 +1,8 @@
 """Inside the loader's workers (and in the training process where there are none): samples, collate, sending."""
 
-import os
 from time import perf_counter_ns
 
-from ..wire import FETCH, IN_PROCESS
+from ..wire import IN_PROCESS
 
 NAME = "loader workers"
 
@@ -14,10 +13,10 @@ def install(session):
     sent = [0]  # nanoseconds of sending not yet booked to a row
 
     def enter_fetch(fetcher, index):
-        if not session.is_worker and not session.mine():
-            return None
         if session.is_worker:
             session.sampler.awake[0] = True
+        elif not session.mine():
+            return None
         return [perf_counter_ns(), 0, len(index) if fetcher.auto_collation else 1]
 
     def collating(token):
@@ -27,27 +26,20 @@ def install(session):
         now = perf_counter_ns()
         started, collate, samples = token
         collate = collate or now
-        session.fetches.append(
-            FETCH.pack(
-                now * 1e-9,
-                os.getpid(),
-                samples,
-                _number(worker) if session.is_worker else IN_PROCESS,
-                (collate - started) * 1e-9,
-                (now - collate) * 1e-9,
-                sent[0] * 1e-9,
-            )
-        )
+        number = _number(worker) if session.is_worker else IN_PROCESS
+        session.fetches.append((now, samples, number, collate - started, now - collate, sent[0]))
         sent[0] = 0
         if session.is_worker:
             session.sampler.awake[0] = False
 
     for fetcher in (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher):
         names = ("self", "possibly_batched_index")
-        session.hook(NAME, fetcher.fetch, enter_fetch, leave_fetch, returning=collating, names=names)
+        gate = session.time_fetches
+        session.hook(NAME, fetcher.fetch, enter_fetch, leave_fetch, returning=collating, gate=gate, names=names)
 
     def enter_loop():
         session.become_worker()
+        session.time_fetches[0] = True
         session.sampler.awake = [False]
         session.sampler.start()
         _time_sending(session, sent)

@@ -1,0 +1,241 @@
+"""What recording costs a step, against the bare program.
+
+In every round each arm is a fresh process. They take turns: a turn is a short stretch of steps, one process trains
+while the others wait, in random order, so that what else the machine does falls on all of them alike. Each turn is
+compared with the bare program's turn beside it; the interval is over rounds. The promise that is checked: at most 1 %
+of a step or 0.05 ms, whichever is larger.
+"""
+
+import argparse
+import json
+import math
+import os
+import platform
+import random
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+STEP = Path(__file__).with_name("step.py")
+FLOORIT = [sys.executable, "-m", "floorit"]
+BARE, AGAIN, RECORDED, PROFILED = "bare", "bare (A/A)", "floorit run", "torch.profiler"
+ARMS = (BARE, AGAIN, RECORDED, PROFILED)
+SIZES = (1, 5, 50)
+TURN = 0.1  # seconds of a turn, roughly
+PROFILED_SHARE = 0.25  # of the turns of the other arms, and of their steps: what it collects takes long to put away
+SETTLE = 2  # steps at the start of a turn that fill the caches again; not counted
+PROMISED_SHARE, PROMISED_MS = 0.01, 0.05
+# Student's t, 97.5 %, by degrees of freedom.
+T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228}
+T.update({11: 2.201, 12: 2.179, 13: 2.160, 14: 2.145, 15: 2.131, 16: 2.120, 17: 2.110, 18: 2.101, 19: 2.093})
+
+
+def main():
+    options = arguments()
+    rounds = []
+    for number in range(options.rounds):
+        if options.verbose or sys.stderr.isatty():
+            print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
+        rounds.append(measure(options))
+    result = {"about": about(options, rounds[0]["about"]), "rows": rows(rounds, options)}
+    if options.json:
+        options.json.write_text(json.dumps({**result, "rounds": rounds}, indent=1) + "\n")
+    print(markdown(result))
+    return 0 if all(row["kept"] for row in result["rows"] if row["arm"] == RECORDED) else 1
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=7, help="of fresh processes (default 7)")
+    parser.add_argument("--turns", type=int, default=14, help="of each process for each size in a round (default 14)")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, choices=SIZES, help="milliseconds a step")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--quick", action="store_true", help="3 rounds of 10 turns")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there too")
+    parser.add_argument("--verbose", action="store_true", help="a line a round, also where stderr is no terminal")
+    options = parser.parse_args()
+    if options.quick:
+        options.rounds, options.turns = min(options.rounds, 3), min(options.turns, 10)
+    return options
+
+
+# -- measuring --------------------------------------------------------------------------------------------------
+
+
+class Arm:
+    """A running program that trains when it is asked to."""
+
+    def __init__(self, name, device, folder):
+        command = [sys.executable, str(STEP), "--device", device]
+        if name == PROFILED:
+            command.append("--profiler")
+        if name == RECORDED:
+            command = [*FLOORIT, "run", "--quiet", "--out", str(folder / "run"), *command]
+        self._stderr = (folder / f"{ARMS.index(name)}.txt").open("w+")
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, text=True, env=environment()
+        )
+
+    def __enter__(self):
+        self.about = self._answer()
+        return self
+
+    def __exit__(self, *_):
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+        self._stderr.close()
+
+    def turn(self, size, steps):
+        """Milliseconds of each step, and of a step on average, after those that settle."""
+        self._process.stdin.write(f"{size} {steps + SETTLE}\n")
+        self._process.stdin.flush()
+        answer = self._answer()
+        times = answer["times"]
+        wall = answer["wall"] - sum(times[:SETTLE])
+        return {"median": statistics.median(times[SETTLE:]) * 1e3, "mean": wall / steps * 1e3}
+
+    def _answer(self):
+        line = self._process.stdout.readline()
+        if not line:
+            self._stderr.seek(0)
+            sys.exit(f"{shlex.join(self._process.args)} ended:\n{self._stderr.read()}")
+        return json.loads(line)
+
+
+def measure(options):
+    """One round: for each size and arm, the milliseconds of its turns."""
+    with tempfile.TemporaryDirectory(prefix="floorit-overhead-") as folder, ExitStack() as stack:
+        names = random.sample(ARMS, len(ARMS))
+        started = {name: Arm(name, options.device, Path(folder)) for name in names}
+        arms = {name: stack.enter_context(arm) for name, arm in started.items()}
+        found = {size: take_turns(arms, size, options.turns) for size in options.sizes}
+        return {"about": arms[BARE].about, **found}
+
+
+def take_turns(arms, size, turns):
+    """The arms' turns, in an order that is another each time."""
+    steps = max(4, round(TURN * 1e3 / size))
+    for arm in arms.values():
+        arm.turn(size, max(4, round(steps * PROFILED_SHARE)))  # warm-up
+    found = {name: [] for name in arms}
+    for number in range(turns):
+        for name in random.sample(list(arms), len(arms)):
+            if name != PROFILED:
+                found[name].append(arms[name].turn(size, steps))
+            elif number < max(2, turns * PROFILED_SHARE):
+                found[name].append(arms[name].turn(size, max(4, round(steps * PROFILED_SHARE))))
+    return found
+
+
+def environment():
+    """Ours, with every library held to one thread."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+# -- what it means ----------------------------------------------------------------------------------------------
+
+
+def rows(rounds, options):
+    """On a GPU the host runs ahead, so that only the wall time of a whole turn means anything."""
+    shown = ("mean",) if options.device == "cuda" else ("median", "mean")
+    others = [arm for arm in ARMS if arm != BARE]
+    return [row(rounds, size, arm, statistic) for size in options.sizes for statistic in shown for arm in others]
+
+
+def row(rounds, size, arm, statistic):
+    """One arm against bare, over the rounds."""
+    ratios = [ratio(r[size][BARE], r[size][arm], statistic) for r in rounds]
+    percent = [100 * math.expm1(x) for x in interval(ratios)]
+    step = statistics.median(turn[statistic] for r in rounds for turn in r[size][BARE])
+    extra = [p / 100 * step for p in percent]
+    allowed = max(PROMISED_SHARE * step, PROMISED_MS)
+    return {
+        "size": size,
+        "statistic": statistic,
+        "arm": arm,
+        "step_ms": step,
+        "percent": percent,
+        "ms": extra,
+        "allowed_ms": allowed,
+        "kept": extra[1] <= allowed,  # else it is broken beyond the noise
+        "surely": extra[2] <= allowed,
+    }
+
+
+def ratio(bare, with_arm, statistic):
+    """The log of how much longer a step takes: of the middle turn for the median, of all turns for the mean."""
+    pairs = [(a[statistic], b[statistic]) for a, b in zip(bare, with_arm, strict=False)]
+    if statistic == "median":
+        return statistics.median(math.log(b / a) for a, b in pairs)
+    return math.log(sum(b for _, b in pairs) / sum(a for a, _ in pairs))
+
+
+def interval(values):
+    """Mean, and its 95 % interval by Student's t."""
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return mean, mean, mean
+    half = T.get(len(values) - 1, 1.96) * statistics.stdev(values) / math.sqrt(len(values))
+    return mean, mean - half, mean + half
+
+
+def about(options, program):
+    return {
+        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "machine": f"{processor()}, {os.cpu_count()} cores, {platform.platform()}",
+        "load": os.getloadavg()[1],
+        "python": platform.python_version(),
+        "command": shlex.join(["python", *sys.argv]),
+        "rounds": options.rounds,
+        **program,
+    }
+
+
+def processor():
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown CPU")
+
+
+def markdown(result):
+    facts = result["about"]
+    lines = [
+        f"Machine: {facts['machine']}; load {facts['load']:.1f}; device: {facts['device']}  ",
+        f"Python {facts['python']}, torch {facts['torch']}, {facts['date']}  ",
+        f"Command: `{facts['command']}` ({facts['rounds']} rounds; one thread; 95 % intervals over rounds)",
+        "",
+        "| bare step | of turns | arm | % of a step | ms a step | allowed | promise |",
+        "|---:|---|---|---:|---:|---:|---|",
+    ]
+    return "\n".join(lines + [markdown_row(row) for row in result["rows"]])
+
+
+def markdown_row(row):
+    verdict = "kept" if row["surely"] else "not told apart" if row["kept"] else "broken"
+    cells = (
+        f"{row['step_ms']:.2f} ms",
+        row["statistic"],
+        row["arm"],
+        shown(row["percent"], 2),
+        shown(row["ms"], 4),
+        f"{row['allowed_ms']:.3f} ms",
+        verdict if row["arm"] == RECORDED else "",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def shown(values, digits):
+    value, low, high = (f"{v:+.{digits}f}" for v in values)
+    return f"{value} [{low}, {high}]"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""A training program to measure: a plain loop over tensors in memory, with steps of about 1, 5 or 50 ms.
+
+It trains as many steps as a line of stdin asks for ("SIZE STEPS"), and answers with a line of JSON: the seconds of
+each step, and of all of them together. So several of them can take turns on one machine:
+
+    echo "5 200" | python benchmarks/step.py
+"""
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+# device -> milliseconds a step should take, roughly -> blocks, width, batch
+SIZES = {
+    "cpu": {1: (8, 32, 2), 5: (20, 64, 16), 50: (20, 448, 160)},
+    "cuda": {1: (8, 256, 32), 5: (50, 1024, 64), 50: (50, 2048, 2048)},
+}
+BATCHES = 100  # in one pass over the data
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--profiler", action="store_true", help="with torch.profiler around the loop")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    answer(torch=torch.__version__, device=torch.cuda.get_device_name() if options.device == "cuda" else "cpu")
+    trainings = {}
+    for line in sys.stdin:
+        size, steps = map(int, line.split())
+        if size not in trainings:
+            trainings[size] = Training(*SIZES[options.device][size], options.device)
+        with profiling(options.device) if options.profiler else contextlib.nullcontext():
+            times, wall = trainings[size].run(steps)
+        answer(times=times, wall=wall)
+
+
+def answer(**fields):
+    sys.stdout.write(json.dumps(fields) + "\n")
+    sys.stdout.flush()
+
+
+class Training:
+    """One model, its optimizer and its data."""
+
+    def __init__(self, blocks, width, batch, device):
+        torch.manual_seed(0)
+        self.device = device
+        self.model = network(blocks, width).to(device)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
+        self.loader = DataLoader(data(width, batch), batch_size=batch, shuffle=True, num_workers=0)
+        self.batches = iter(self.loader)
+
+    def run(self, steps):
+        """Seconds from the end of each step to the end of the next, and of them all until the device is done."""
+        model, optimizer, device = self.model, self.optimizer, self.device
+        times = []
+        began = last = time.perf_counter()
+        while len(times) < steps:
+            for inputs, targets in self.batches:
+                inputs, targets = inputs.to(device, non_blocking=True), targets.to(device, non_blocking=True)
+                loss = nn.functional.cross_entropy(model(inputs), targets)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                now = time.perf_counter()
+                times.append(now - last)
+                last = now
+                if len(times) == steps:
+                    break
+            else:
+                self.batches = iter(self.loader)
+        if device == "cuda":
+            torch.cuda.synchronize()
+        return times, time.perf_counter() - began
+
+
+def network(blocks, width):
+    """Many small modules, one inside the other, as real models have."""
+    block = [nn.Sequential(nn.Linear(width, width), nn.ReLU()) for _ in range(blocks)]
+    return nn.Sequential(*block, nn.Linear(width, 10))
+
+
+def data(width, batch):
+    inputs = torch.randn(BATCHES * batch, width)
+    return TensorDataset(inputs, torch.randint(0, 10, (len(inputs),)))
+
+
+def profiling(device):
+    activity = torch.profiler.ProfilerActivity
+    wanted = [activity.CPU] + ([activity.CUDA] if device == "cuda" else [])
+    return torch.profiler.profile(activities=wanted)
+
+
+if __name__ == "__main__":
+    main()

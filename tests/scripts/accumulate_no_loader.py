@@ -1,0 +1,19 @@
+"""Accumulation without a loader: three micro-batches an optimizer step."""
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+
+model = nn.Sequential(nn.Linear(512, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+losses = []
+for step in range(40):
+    optimizer.zero_grad()
+    for micro in range(3):
+        x = torch.randn(16, 512)
+        loss = model(x).square().mean() / 3
+        loss.backward()
+        losses.append(loss.item())
+    optimizer.step()
+print(losses)

@@ -1,0 +1,23 @@
+"""LBFGS: forward and backward run inside optimizer.step, several times."""
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+
+x, y = torch.randn(1024, 256), torch.randn(1024, 1)
+model = nn.Sequential(nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 1))
+optimizer = torch.optim.LBFGS(model.parameters(), lr=0.5, max_iter=12, history_size=8)
+losses = []
+
+
+def closure():
+    optimizer.zero_grad()
+    loss = nn.functional.mse_loss(model(x), y)
+    loss.backward()
+    return loss
+
+
+for step in range(40):
+    losses.append(optimizer.step(closure).item())
+print(losses)

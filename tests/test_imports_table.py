@@ -1,0 +1,154 @@
+"""Who may import whom: the process boundary and the one-way flow, held by reading the source."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "floorit"
+STDLIB = set(sys.stdlib_module_names)
+
+# part -> parts of floorit it may import. A part is a module or a package directly under src/floorit.
+#        It may always import itself and errors. What is not listed here fails, so that a new part is thought about.
+MAY_IMPORT = {
+    "__init__": set(),
+    "__main__": {"cli"},
+    "errors": set(),
+    "record": set(),  # runs in the user's process
+    "stats": set(),
+    "events": {"record"},  # only record.wire, see below
+    "hardware": set(),
+    "runfile": {"hardware"},
+    "analyse": {"events", "stats", "record"},
+    "diagnose": {"analyse", "events", "stats", "record"},
+    "report": {"analyse", "diagnose", "events", "hardware", "runfile", "stats", "record"},
+    "launch": {"record", "hardware"},
+    "live": {"analyse", "events", "record"},
+    "cli": {"__init__", "launch", "live", "hardware", "runfile", "report"},
+}
+
+# What a part may import from outside of the standard library.
+MAY_INSTALL = {
+    "record": {"torch"},
+    "stats": {"msgspec", "numpy"},
+    "events": {"msgspec", "numpy"},
+    "hardware": {"msgspec", "psutil", "pynvml"},
+    "runfile": {"msgspec"},
+    "analyse": {"msgspec", "numpy"},
+    "diagnose": {"msgspec", "numpy"},
+    "report": {"msgspec", "numpy", "rich"},
+    "launch": {"msgspec"},
+    "live": {"numpy"},
+    "cli": {"msgspec"},
+}
+
+# Pure: values in, values out. No torch, no other process, no clock.
+PURE = ("events", "stats", "analyse", "diagnose", "report")
+IMPURE_MODULES = {"torch", "subprocess", "time", "datetime", "random", "socket", "threading", "multiprocessing"}
+
+# Only what the user sees may print, or write to a stream.
+SILENT = ("events", "stats", "analyse", "diagnose", "record", "runfile", "hardware")
+
+
+def _files():
+    return [path for path in sorted(SOURCE.rglob("*.py")) if "__pycache__" not in path.parts]
+
+
+def _part(path):
+    return path.relative_to(SOURCE).with_suffix("").parts[0]
+
+
+def _imports(path):
+    """(full name, line) of everything a file imports, inside functions too; relative names made whole."""
+    package = ["floorit", *path.relative_to(SOURCE).parent.parts]
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *filter(None, [node.module])])
+            if module == "floorit":  # `from floorit import launch` names a part
+                yield from ((_whole(alias.name), node.lineno) for alias in node.names)
+            else:
+                yield module, node.lineno
+                yield from ((f"{module}.{alias.name}", node.lineno) for alias in node.names)
+
+
+def _whole(name):
+    is_part = (SOURCE / f"{name}.py").exists() or (SOURCE / name).is_dir()
+    return f"floorit.{name}" if is_part else "floorit.__init__"
+
+
+def _cases():
+    return [pytest.param(path, id=str(path.relative_to(SOURCE))) for path in _files()]
+
+
+@pytest.mark.parametrize("path", _cases())
+def test_only_what_the_table_allows_is_imported(path):
+    part = _part(path)
+    assert part in MAY_IMPORT, f"{part} is new: say in the table what it may import"
+    allowed = MAY_IMPORT[part] | {part, "errors"}
+    for name, line in _imports(path):
+        first, *rest = name.split(".")
+        if first == "floorit":
+            assert not rest or rest[0] in allowed, f"{path}:{line} imports {name}"
+        else:
+            assert first in STDLIB | MAY_INSTALL.get(part, set()), f"{path}:{line} imports {name}"
+
+
+@pytest.mark.parametrize("path", [case for case in _cases() if _part(case.values[0]) in PURE])
+def test_what_comes_after_the_file_is_pure(path):
+    for name, line in _imports(path):
+        assert name.split(".")[0] not in IMPURE_MODULES, f"{path}:{line} imports {name}"
+
+
+@pytest.mark.parametrize("path", [case for case in _cases() if _part(case.values[0]) not in ("record", "launch")])
+def test_of_the_recorder_only_the_format_is_used_outside_of_it(path):
+    for name, line in _imports(path):
+        if name.startswith("floorit.record."):
+            assert name.split(".")[2] == "wire", f"{path}:{line} imports {name}"
+
+
+@pytest.mark.parametrize("path", [case for case in _cases() if _part(case.values[0]) in SILENT])
+def test_nothing_is_printed_by_what_computes(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id != "print", f"{path}:{node.lineno} prints"
+        if _part(path) == "record":
+            continue  # it times the program's streams
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sys":
+            assert node.attr not in ("stdout", "stderr"), f"{path}:{node.lineno} writes to sys.{node.attr}"
+
+
+@pytest.mark.parametrize("path", [case for case in _cases() if _part(case.values[0]) != "__main__"])
+def test_nothing_imports_the_command_line(path):
+    assert not [line for name, line in _imports(path) if name.startswith("floorit.cli")]
+
+
+@pytest.mark.parametrize("path", [case for case in _cases() if _part(case.values[0]) == "record"])
+def test_the_recorder_names_itself_only_relatively(path):
+    """In the user's process it goes by another name, so that the user's own floorit is not hidden."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            assert not [a for a in node.names if a.name.split(".")[0] == "floorit"], f"{path}:{node.lineno}"
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            assert (node.module or "").split(".")[0] != "floorit", f"{path}:{node.lineno}"
+
+
+def test_the_table_has_no_rows_for_what_is_gone():
+    parts = {_part(path) for path in _files()}
+    assert set(MAY_IMPORT) <= parts
+    assert set(MAY_INSTALL) <= parts
+
+
+def test_the_flow_goes_one_way():
+    """No part can reach itself through others."""
+
+    def reach(part, seen):
+        for other in MAY_IMPORT[part] - {part}:
+            assert other not in seen, f"{other} reaches itself through {part}"
+            reach(other, (*seen, other))
+
+    for part in MAY_IMPORT:
+        reach(part, (part,))

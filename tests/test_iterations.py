@@ -1,0 +1,207 @@
+"""From rows to iterations: what is a step, what evaluation, what a gap, what warm-up."""
+
+import numpy as np
+import pytest
+
+from floorit import events
+from floorit.analyse import iterations
+from floorit.analyse.iterations import BETWEEN, EVAL, TRAIN
+from floorit.record import wire
+from floorit.record.wire import BATCH, EXHAUSTED, GRAD_FORWARD, NO_GRAD_FORWARD, OPTIMIZER_STEP, START
+
+
+class Rows:
+    """A record, row by row."""
+
+    def __init__(self):
+        self._rows = []
+        self._now = 100.0
+
+    def add(self, opened=BATCH, iterator=1, seconds=0.1, samples=8, steps=1, backwards=1, flags=GRAD_FORWARD):
+        """One row; `steps` has a bit for each optimizer that stepped in it."""
+        self._now += seconds
+        spent = [0.0] * len(wire.PHASES)
+        spent[wire.FORWARD] = seconds
+        self._rows.append(wire.ROW.pack(self._now, iterator, samples, steps, backwards, opened, flags, 0, 1, *spent))
+        return self
+
+    def start(self, seconds=3.0):
+        """What lies before the first batch."""
+        return self.add(START, 0, seconds, samples=0, steps=0, backwards=0, flags=0)
+
+    def train(self, count=20, **how):
+        for _ in range(count):
+            self.add(**how)
+        return self
+
+    def end_pass(self, iterator=1, seconds=0.5):
+        """The batch that did not come, and what follows until the next is asked for."""
+        return self.add(EXHAUSTED, iterator, seconds, samples=0, steps=0, backwards=0, flags=0)
+
+    def evaluate(self, iterator, count=5, seconds=0.05):
+        return self.train(count, iterator=iterator, seconds=seconds, steps=0, backwards=0, flags=NO_GRAD_FORWARD)
+
+    def find(self):
+        process = events.Process()
+        process.add(wire.JSON_TAG, b'{"kind": "process", "pid": 1, "started": 100.0}')
+        process.add(wire.ROWS_TAG, b"".join(self._rows))
+        return iterations.find(process)
+
+
+def test_one_row_a_batch_is_one_iteration_each():
+    found = Rows().start().train(20).end_pass().find()
+    assert (found.border, found.count, found.optimizer_steps, found.accumulation) == ("batches", 20, 20, 1.0)
+    assert found.seconds == pytest.approx(np.full(20, 0.1))
+    assert (found.samples == 8).all()
+    assert found.epochs == 1
+
+
+def test_start_and_gaps_are_between():
+    found = Rows().start().train(3).end_pass().train(3, iterator=2).end_pass(2).find()
+    assert found.kind.tolist() == [BETWEEN, *[TRAIN] * 3, BETWEEN, *[TRAIN] * 3, BETWEEN]
+    assert found.epochs == 2
+    assert found.count == 6
+    assert found.seconds.sum() == pytest.approx(0.6)
+
+
+def test_evaluation_after_each_epoch_is_told_apart():
+    rows = Rows().start().train(10).end_pass().evaluate(2).end_pass(2)
+    found = rows.train(10, iterator=3).end_pass(3).evaluate(4).end_pass(4).find()
+    assert (found.count, found.epochs, found.eval_passes) == (20, 2, 2)
+    assert found.eval_iterators == {2, 4}
+    assert (found.kind == EVAL).sum() == 10
+    assert found.seconds.max() == pytest.approx(0.1)
+
+
+def test_evaluation_in_the_middle_of_an_epoch_is_not_in_its_step():
+    rows = Rows().start().train(10).evaluate(2, count=30).end_pass(2)
+    found = rows.train(10).end_pass().find()
+    assert found.count == 20
+    assert found.seconds == pytest.approx(np.full(20, 0.1))
+    assert (found.kind == EVAL).sum() == 30
+
+
+def test_evaluation_before_training():
+    found = Rows().start().evaluate(1).end_pass(1).train(10, iterator=2).end_pass(2).find()
+    assert found.count == 10
+    assert found.eval_passes == 1
+    assert found.kind[0] == BETWEEN
+
+
+def test_accumulation_has_more_iterations_than_steps():
+    rows = Rows().start()
+    for _ in range(10):
+        rows.train(3, steps=0).add(steps=1)
+    found = rows.end_pass().find()
+    assert (found.count, found.optimizer_steps, found.accumulation) == (40, 10, 4.0)
+    assert found.border == "batches"
+
+
+def test_without_a_loader_an_iteration_lies_between_optimizer_steps():
+    found = Rows().train(20, opened=OPTIMIZER_STEP, iterator=0).find()
+    assert (found.border, found.count, found.accumulation) == ("optimizer steps", 20, 1.0)
+    assert (found.samples == 8).all()
+
+
+def test_without_a_loader_what_follows_the_last_step_is_no_iteration():
+    rows = Rows().train(20, opened=OPTIMIZER_STEP, iterator=0)
+    found = rows.add(OPTIMIZER_STEP, 0, seconds=60.0, samples=0, steps=0, backwards=0, flags=0).find()
+    assert found.count == 20
+    assert found.kind[-1] == BETWEEN
+    assert found.seconds.max() == pytest.approx(0.1)
+
+
+def test_without_loader_and_optimizer_an_iteration_lies_between_backward_passes():
+    found = Rows().train(20, opened=wire.BACKWARD_CALL, iterator=0, steps=0).find()
+    assert (found.border, found.count, found.optimizer_steps) == ("backward passes", 20, 0)
+
+
+def test_two_optimizers_without_a_loader_make_one_iteration_of_two_rows():
+    rows = Rows()
+    for _ in range(10):
+        rows.add(OPTIMIZER_STEP, 0, 0.1, steps=1).add(OPTIMIZER_STEP, 0, 0.3, steps=2)
+    found = rows.find()
+    assert found.count == 10
+    assert found.optimizer_steps == 10
+    assert found.seconds[1:-1] == pytest.approx(np.full(8, 0.4))
+    assert (found.samples[1:-1] == 8).all()  # the same batch, seen by both
+
+
+def test_two_optimizers_with_a_loader_are_one_step_a_batch():
+    found = Rows().start().train(20, steps=3, backwards=2).end_pass().find()
+    assert (found.count, found.optimizer_steps, found.accumulation) == (20, 20, 1.0)
+
+
+def test_many_steps_on_one_batch_are_iterations_of_their_own():
+    rows = Rows().start().add(BATCH, 1)
+    found = rows.train(50, opened=OPTIMIZER_STEP, iterator=1, samples=0).find()
+    assert found.border == "optimizer steps"
+    assert found.count == 51
+
+
+def test_a_program_that_never_trains_has_no_iterations():
+    assert Rows().start().evaluate(1).end_pass(1).find() is None
+    assert Rows().find() is None
+
+
+def test_slow_first_steps_are_warm_up():
+    found = Rows().start().train(3, seconds=2.0).train(40).end_pass().find()
+    assert found.warmup == 3
+    assert found.after_warmup.max() == pytest.approx(0.1)
+
+
+def test_the_first_step_is_always_warm_up():
+    assert Rows().start().train(20).find().warmup == 1
+
+
+def test_warm_up_lasts_until_compilation_is_over():
+    flags = GRAD_FORWARD | wire.COMPILED
+    rows = Rows().start().train(1, seconds=20.0, flags=flags).train(2).add(seconds=9.0, flags=flags)
+    found = rows.train(40).end_pass().find()
+    assert found.warmup == 4
+    assert np.flatnonzero(found.compiled).tolist() == [0, 3]
+
+
+def test_compiling_again_later_is_told_but_is_not_warm_up():
+    rows = Rows().start().train(20).add(seconds=9.0, flags=GRAD_FORWARD | wire.COMPILED)
+    found = rows.train(20).end_pass().find()
+    assert found.warmup == 1
+    assert np.flatnonzero(found.compiled).tolist() == [20]
+
+
+def test_warm_up_is_at_most_half():
+    found = Rows().start().train(20, seconds=2.0).train(3).find()
+    assert found.warmup <= 11
+
+
+def test_of_very_few_iterations_none_is_called_warm_up():
+    assert Rows().start().train(3).find().warmup == 0
+
+
+def test_a_single_slow_step_later_is_not_warm_up():
+    found = Rows().start().train(20).add(seconds=5.0).train(20).end_pass().find()
+    assert found.warmup == 1
+    assert found.steady
+
+
+def test_alike_halves_are_steady():
+    assert Rows().start().train(40).end_pass().find().steady
+
+
+def test_a_drift_is_not_steady():
+    rows = Rows().start()
+    for number in range(60):
+        rows.add(seconds=0.1 * (1 + number / 40))
+    assert not rows.end_pass().find().steady
+
+
+def test_too_few_steps_are_not_called_steady():
+    assert not Rows().start().train(6).end_pass().find().steady
+
+
+def test_every_row_has_a_kind_and_no_time_is_lost():
+    rows = Rows().start().train(7).end_pass().evaluate(2).end_pass(2).train(7, iterator=3).end_pass(3)
+    found = rows.find()
+    assert len(found.kind) == len(found.of_row) == 23
+    assert set(found.kind.tolist()) == {TRAIN, EVAL, BETWEEN}
+    assert (np.diff(found.of_row) >= 0).all()

@@ -1,0 +1,110 @@
+"""Frames: what is written is read back, and what is torn or foreign is not."""
+
+import json
+import random
+import struct
+
+import pytest
+
+from floorit import events
+from floorit.record import wire
+
+
+def _some_frames(count=5):
+    rows = [struct.pack("<d", n) * 3 for n in range(count)]
+    return [wire.frame(wire.ROWS_TAG, row) for row in rows]
+
+
+def _payloads(data):
+    return [payload for _, payload, _ in wire.frames(data)]
+
+
+def test_a_frame_comes_back_as_it_went():
+    data = wire.frame(wire.FETCH_TAG, b"abc") + wire.frame(wire.ROWS_TAG, b"")
+    assert [(tag, payload) for tag, payload, _ in wire.frames(data)] == [(b"W", b"abc"), (b"R", b"")]
+
+
+def test_the_offset_is_where_the_next_frame_begins():
+    one, two = _some_frames(2)
+    assert [end for _, _, end in wire.frames(one + two)] == [len(one), len(one + two)]
+
+
+def test_a_note_is_json_with_its_kind():
+    [(tag, payload, _)] = wire.frames(wire.note("loader", id=1, odd=object))
+    assert tag == wire.JSON_TAG
+    note = json.loads(payload)
+    assert note["kind"] == "loader"
+    assert note["id"] == 1
+    assert isinstance(note["odd"], str)  # what JSON does not know is written as text, not raised
+
+
+@pytest.mark.parametrize(("packed", "dtype"), [
+    (wire.ROW, events.ROW),
+    (wire.DEVICE_ROW, events.DEVICE_ROW),
+    (wire.FETCH, events.FETCH),
+])  # fmt: skip
+def test_both_sides_agree_on_the_size_of_a_row(packed, dtype):
+    assert packed.size == dtype.itemsize
+
+
+def test_both_sides_agree_on_the_columns_of_a_row():
+    seconds = [float(n) for n in range(len(wire.PHASES))]
+    process = events.Process()
+    process.add(wire.ROWS_TAG, wire.ROW.pack(1.5, 2, 3, 4, 5, 6, 7, 8, 9, *seconds))
+    row = process.rows[0]
+    names = ("end", "iterator", "samples", "optimizers", "backwards", "opened", "flags", "ready", "calls")
+    assert [row[name] for name in names] == [1.5, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert row["seconds"].tolist() == seconds
+
+
+def test_both_sides_agree_on_the_columns_of_a_fetch():
+    process = events.Process()
+    process.add(wire.FETCH_TAG, wire.FETCH.pack(1.5, 2, 3, 4, 0.5, 0.25, 0.125))
+    fetch = process.fetches[0]
+    assert [fetch[name] for name in events.FETCH.names] == [1.5, 2, 3, 4, 0.5, 0.25, 0.125]
+
+
+def test_cut_off_anywhere_the_whole_frames_remain():
+    parts = _some_frames()
+    data = b"".join(parts)
+    ends = [end for _, _, end in wire.frames(data)]
+    for length in range(len(data) + 1):
+        assert len(_payloads(data[:length])) == sum(end <= length for end in ends)
+
+
+def test_a_torn_frame_in_the_middle_costs_only_itself():
+    one, two, three = _some_frames(3)
+    assert _payloads(one + two[:-4] + three) == _payloads(one + three)
+
+
+def test_what_looks_like_a_frame_inside_a_payload_is_not_read_twice():
+    inner = wire.frame(wire.ROWS_TAG, b"inner")
+    assert _payloads(wire.frame(wire.JSON_TAG, inner)) == [inner]
+
+
+def test_no_payload_is_yielded_that_was_not_written():
+    written = {payload for _, payload, _ in wire.frames(b"".join(_some_frames(20)))}
+    data = bytearray(b"".join(_some_frames(20)))
+    dice = random.Random(1)
+    for _ in range(500):
+        broken = bytearray(data)
+        for _ in range(dice.randrange(1, 6)):
+            broken[dice.randrange(len(broken))] ^= 1 << dice.randrange(8)
+        assert set(_payloads(bytes(broken))) <= written
+
+
+def test_noise_holds_no_frames():
+    dice = random.Random(2)
+    noise = dice.randbytes(5_000) + wire.MARK * 50 + dice.randbytes(100)
+    assert _payloads(noise) == []
+
+
+def test_a_length_beyond_the_end_is_waited_for():
+    whole = wire.frame(wire.ROWS_TAG, b"x" * 100)
+    assert _payloads(whole[:50]) == []
+    assert _payloads(whole) == [b"x" * 100]
+
+
+def test_a_frame_of_another_version_is_passed_over():
+    other = b"F9" + wire.frame(wire.ROWS_TAG, b"later")[2:]
+    assert _payloads(other + wire.frame(wire.ROWS_TAG, b"ours")) == [b"ours"]
