@@ -22,7 +22,10 @@ class Rows:
         self._now += seconds
         spent = [0.0] * len(wire.PHASES)
         spent[wire.FORWARD] = seconds
-        self._rows.append(wire.ROW.pack(self._now, iterator, samples, steps, backwards, opened, flags, 0, 1, *spent))
+        count = steps.bit_count()
+        self._rows.append(
+            wire.ROW.pack(self._now, iterator, samples, steps, backwards, opened, flags, 0, count, *spent)
+        )
         return self
 
     def start(self, seconds=3.0):
@@ -205,3 +208,13 @@ def test_every_row_has_a_kind_and_no_time_is_lost():
     assert len(found.kind) == len(found.of_row) == 23
     assert set(found.kind.tolist()) == {TRAIN, EVAL, BETWEEN}
     assert (np.diff(found.of_row) >= 0).all()
+
+
+def test_an_optimizer_after_another_is_not_a_turn():
+    found = (
+        Rows()
+        .train(30, opened=OPTIMIZER_STEP, iterator=0, steps=1)
+        .train(30, opened=OPTIMIZER_STEP, iterator=0, steps=2)
+    )
+    found = found.find()
+    assert (found.count, found.optimizer_steps) == (60, 60)

@@ -52,7 +52,7 @@ def test_both_sides_agree_on_the_columns_of_a_row():
     process = events.Process()
     process.add(wire.ROWS_TAG, wire.ROW.pack(1.5, 2, 3, 4, 5, 6, 7, 8, 9, *seconds))
     row = process.rows[0]
-    names = ("end", "iterator", "samples", "optimizers", "backwards", "opened", "flags", "ready", "calls")
+    names = ("end", "iterator", "samples", "optimizers", "backwards", "opened", "flags", "ready", "steps")
     assert [row[name] for name in names] == [1.5, 2, 3, 4, 5, 6, 7, 8, 9]
     assert row["seconds"].tolist() == seconds
 

@@ -25,7 +25,7 @@ ROW = np.dtype(
         ("opened", "u1"),
         ("flags", "u1"),
         ("ready", "<u2"),
-        ("calls", "<u2"),
+        ("steps", "<u2"),
         ("seconds", "<f4", (_P,)),
     ]
 )

@@ -7,7 +7,7 @@ torch.set_num_threads(1)
 
 x, y = torch.randn(1024, 256), torch.randn(1024, 1)
 model = nn.Sequential(nn.Linear(256, 256), nn.Tanh(), nn.Linear(256, 1))
-optimizer = torch.optim.LBFGS(model.parameters(), lr=0.5, max_iter=12, history_size=8)
+optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=8, history_size=8)
 losses = []
 
 
@@ -18,6 +18,6 @@ def closure():
     return loss
 
 
-for step in range(40):
+for step in range(150):
     losses.append(optimizer.step(closure).item())
 print(losses)

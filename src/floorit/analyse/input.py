@@ -24,6 +24,7 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
     queue_mean: float | None  # batches that waited when one was asked for
     queue_empty_share: float | None  # of the times when one was asked for
     prefetch: int | None  # batches each worker may be ahead
+    pinned: bool
     where: list[Line]
 
 
@@ -55,6 +56,7 @@ def describe(process: Process, shared: Process | None, iterations: Iterations) -
         queue_mean=float(queued["ready"].mean()) if len(queued) else None,
         queue_empty_share=float((queued["ready"] == 0).mean()) if len(queued) else None,
         prefetch=loader["prefetch"],
+        pinned=bool(loader["pin"]) and bool(len(process.device)),
         where=lines(samples),
     )
 

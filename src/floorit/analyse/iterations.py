@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +56,7 @@ def find(process: Process) -> Iterations | None:
     if not len(rows) or not int(rows["backwards"].sum()):
         return None
     training, evaluation = _passes(rows)
-    primary, steps = _primary_optimizer(rows)
+    steps = int(rows["steps"].astype(np.int64).sum())
     in_pass = np.isin(rows["iterator"], list(training))
     batches = (rows["opened"] == wire.BATCH) & in_pass
     if batches.any() and steps <= STEPS_PER_BATCH * int(batches.sum()):
@@ -62,7 +64,7 @@ def find(process: Process) -> Iterations | None:
         ended = rows["opened"] == wire.EXHAUSTED
     else:
         border = "optimizer steps" if steps else "backward passes"
-        ends = (rows["optimizers"] >> primary & 1 > 0) if steps else rows["backwards"] > 0
+        ends = _last_steps(rows["optimizers"]) if steps else rows["backwards"] > 0
         begins = np.concatenate([[True], ends[:-1]])
         begins[np.flatnonzero(ends)[-1] + 1 :] = False
         ended = np.zeros(len(rows), bool)
@@ -70,7 +72,7 @@ def find(process: Process) -> Iterations | None:
     kind = _kinds(rows, evaluation, ended)
     of_row = np.cumsum(begins).astype(np.int64) - 1
     kind[of_row < 0] = BETWEEN
-    return _build(process, border, kind, of_row, steps, training, evaluation)
+    return _build(process, border, kind, of_row, training, evaluation)
 
 
 def _passes(rows: Rows) -> tuple[set[int], set[int]]:
@@ -83,11 +85,38 @@ def _passes(rows: Rows) -> tuple[set[int], set[int]]:
     return training, evaluation
 
 
-def _primary_optimizer(rows: Rows) -> tuple[int, int]:
-    """The optimizer that steps most often, and how often."""
-    counts = [int((rows["optimizers"] >> bit & 1).sum()) for bit in range(32)]
-    primary = int(np.argmax(counts))
-    return primary, counts[primary]
+def _last_steps(optimizers: NDArray[np.uint32]) -> Bools:
+    """Rows with which an iteration ends, where optimizers alone say so.
+
+    Optimizers that take turns share an iteration: it ends before one of them steps a second time. A group of
+    optimizers that is seen only once is no turn but one training stage after another.
+    """
+    stepping = np.flatnonzero(optimizers)
+    groups: list[tuple[int, list[int]]] = []  # optimizers, rows
+    for row in stepping.tolist():
+        bits = int(optimizers[row])
+        if groups and not groups[-1][0] & bits:
+            groups[-1] = (groups[-1][0] | bits, [*groups[-1][1], row])
+        else:
+            groups.append((bits, [row]))
+    seen = Counter(bits for bits, _ in groups)
+    ends = np.zeros(len(optimizers), bool)
+    for bits, rows in groups:
+        ends[rows if seen[bits] == 1 else rows[-1:]] = True
+    return ends
+
+
+def _optimizer_steps(rows: Rows, of_row: Ints, trains: Bools, count: int) -> int:
+    """Steps of all iterations; several optimizers that step in one count once."""
+    bits = rows["optimizers"][trains]
+    several = np.maximum(sum((bits >> bit & 1).astype(np.int64) for bit in range(32)), 1)
+    each = np.ceil(rows["steps"][trains] / several)
+    most = np.zeros(count)
+    for bit in range(32):
+        mine = (bits >> bit & 1) > 0
+        if mine.any():
+            most = np.maximum(most, np.bincount(of_row[trains][mine], weights=each[mine], minlength=count)[:count])
+    return int(most.sum())
 
 
 def _kinds(rows: Rows, evaluation: set[int], ended: Bools) -> Ints:
@@ -99,7 +128,7 @@ def _kinds(rows: Rows, evaluation: set[int], ended: Bools) -> Ints:
 
 
 def _build(
-    process: Process, border: str, kind: Ints, of_row: Ints, steps: int, training: set[int], evaluation: set[int]
+    process: Process, border: str, kind: Ints, of_row: Ints, training: set[int], evaluation: set[int]
 ) -> Iterations:
     rows = process.rows
     count = int(of_row[-1]) + 1
@@ -109,6 +138,7 @@ def _build(
     samples = _samples(rows, of_row, trains, training if border == "batches" else None, count)
     compiled = np.zeros(count, bool)
     compiled[of_row[trains & ((rows["flags"] & wire.COMPILED) > 0)]] = True
+    steps = _optimizer_steps(rows, of_row, of_row >= 0, count)
     warmup = warmup_length(seconds, compiled)
     return Iterations(
         border=border,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Line
 from floorit.diagnose import Facts, Finding, bound_of
-from floorit.diagnose.thresholds import NAMED, QUEUE_EMPTY
+from floorit.diagnose.thresholds import NAMED, RECEIVING
 
 
 def find(facts: Facts) -> list[Finding]:
@@ -13,7 +13,7 @@ def find(facts: Facts) -> list[Finding]:
     share = facts.ledger.share("data_wait")
     if bound_of(share) <= NAMED:
         return []
-    reason, where = _reason(facts.workers)
+    reason, where = _reason(facts.workers, facts.ledger.seconds("data_wait"))
     return [
         Finding(
             code="input-bound",
@@ -26,22 +26,21 @@ def find(facts: Facts) -> list[Finding]:
     ]
 
 
-def _reason(workers: Workers | None) -> tuple[str, list[Line]]:
+def _reason(workers: Workers | None, waited: float) -> tuple[str, list[Line]]:
     """Why it waits, and the lines that cost it: those of the workers only where they are what is too slow."""
     if workers is None:
         return "the loader is not torch's DataLoader: nothing is known of what is behind it", []
     if not workers.count:
         return "the loader has no workers: the training process makes each batch itself, and nothing runs beside it", []
-    if workers.queue_empty_share is None or workers.busy_share is None:
-        return "the workers' own figures are missing", workers.where
-    if workers.queue_empty_share >= QUEUE_EMPTY:
+    received = workers.receive_seconds or 0.0
+    if not workers.pinned and received > RECEIVING * waited:  # pinned batches are received by a thread of their own
         return (
-            f"no batch was ready {workers.queue_empty_share:.0%} of the times one was wanted:"
-            f" {workers.count} workers, {workers.busy_share:.0%} busy, cannot keep up",
-            workers.where,
+            f"of {waited * 1e3:.3g} ms a step, {received * 1e3:.3g} ms go into receiving a batch from its worker:"
+            " making it is not what takes the time",
+            [],
         )
+    busy = f", {workers.busy_share:.0%} busy" if workers.busy_share is not None else ""
     return (
-        f"a batch was ready {1 - workers.queue_empty_share:.0%} of the times one was wanted:"
-        " the time goes into receiving it, not into making it",
-        [],
+        f"the next batch is not ready when it is wanted: {workers.count} workers{busy}, cannot keep up",
+        workers.where,
     )

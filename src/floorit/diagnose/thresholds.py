@@ -7,5 +7,5 @@ NAMED = 1.1
 COMPUTE_SHARE = 0.5
 # Looks at the stack under which lines are named with a warning.
 FEW_SAMPLES = 20
-# Of the times a batch was wanted, none was ready: more, and the workers are too slow; less, and taking a batch is.
-QUEUE_EMPTY = 0.3
+# Of the wait for data, spent on unpickling batches in the training process: more, and receiving is what takes the time.
+RECEIVING = 0.5

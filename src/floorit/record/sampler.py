@@ -17,6 +17,9 @@ PERIOD = 0.02  # seconds between looks, on average
 EARLY_PERIOD = 0.005  # at first, so that a short run has lines too
 EARLY = 300  # looks
 FLUSH_EVERY = 0.5  # seconds
+# While it looks, a thread that waits for the GIL gets it after so many seconds, not after Python's 5 ms: else looks
+# would be put off to the next call that happens to release it, and pure Python would never be seen.
+SWITCH_INTERVAL = 5e-5
 MOST_PLACES = 20_000  # source lines remembered, so that memory stays bounded
 DEPTH = 200  # frames looked at
 
@@ -45,6 +48,8 @@ class Sampler:
             stop.acquire()
             done.acquire()
             self._running = (stop, done)
+            self._interval = sys.getswitchinterval()
+            sys.setswitchinterval(min(SWITCH_INTERVAL, self._interval))
             _thread.start_new_thread(self._loop, (stop, done))
 
     def stop(self):
@@ -54,6 +59,8 @@ class Sampler:
             self._running = None
             stop.release()
             done.acquire(timeout=2.0)
+            if abs(sys.getswitchinterval() - SWITCH_INTERVAL) < 1e-6:  # else the program has set its own
+                sys.setswitchinterval(self._interval)
 
     def forget(self):
         """In a forked child: nothing runs, nothing was seen, no place was written to this file."""

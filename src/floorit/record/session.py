@@ -34,6 +34,8 @@ class Session:
         self.syncs = {}  # (file, line, function, op) -> [calls, nanoseconds] since the last flush
         self.received = [0, 0]  # batches unpickled, and the nanoseconds that took
         self.trained = set()  # ids of the parameters that optimizers update
+        self.elsewhere = {}  # thread -> pass over the data it is in, of threads that are not accounted for
+        self.closure_depth = 0  # of the program's own code inside the closure of an optimizer step
         self._lasting = []
         self.returned_losses = ()  # graph nodes of the scalars that the last forward pass returned
         self.unsettled = True  # whether a border has something to begin
@@ -53,9 +55,12 @@ class Session:
 
     def adopt(self):
         """The thread that trains is the one whose time is accounted for."""
-        if get_ident() != self.clock.thread and not self.steps.backwards_ever:
+        thread = get_ident()
+        if thread != self.clock.thread and not self.steps.backwards_ever:
             self.clock.reset()
             self.steps.reset()
+            if thread in self.elsewhere:
+                self.steps.join(self.elsewhere[thread])
 
     def hook(self, probe, function, enter, leave=None, result=None, returning=None, gate=None, names=()):
         """Run hooks inside a Python function; should one raise, all of them stop and the report says so."""
@@ -76,18 +81,30 @@ class Session:
         """The same for a function written in C, which can only be replaced."""
         clock, function = self.clock, getattr(owner, name)
 
+        def failed(error):
+            broken.append(True)
+            self.missing(name, "the probe failed while running: %r" % (error,))
+
+        broken = []
+
         @functools.wraps(function)
         def timed(*args, **kwargs):
-            if get_ident() != clock.thread:
-                return function(*args, **kwargs)
-            depth = clock.enter(phase)
+            depth = None
+            try:
+                depth = None if broken else clock.begin(phase)
+            except Exception as error:
+                failed(error)
             try:
                 return function(*args, **kwargs)
             except BaseException:
                 hide_ours()
                 raise
             finally:
-                clock.leave(depth)
+                if depth is not None:
+                    try:
+                        clock.leave(depth)
+                    except Exception as error:
+                        failed(error)
 
         self.patches.replace(owner, name, timed)
 
@@ -198,6 +215,12 @@ class Session:
 
     def close(self):
         """The process ends: write the rest."""
+        try:
+            self._close()
+        except Exception:
+            pass  # leaving matters more than the last rows
+
+    def _close(self):
         self.sampler.stop()
         if self.is_forked and not self.announced and not self.is_worker:
             return
@@ -214,10 +237,7 @@ class Session:
 
         @functools.wraps(function)
         def closing(*args, **kwargs):
-            try:
-                self.close()
-            except Exception:
-                pass  # leaving matters more than the last rows
+            self.close()
             return function(*args, **kwargs)
 
         self.patches.replace(owner, name, closing)

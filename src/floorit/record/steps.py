@@ -14,6 +14,7 @@ from .wire import (
     EXHAUSTED,
     NO_QUEUE,
     OPTIMIZER_STEP,
+    PENDING,
     PHASES,
     ROW,
     START,
@@ -52,11 +53,18 @@ class Steps:
         self.backwards = 0
         self.flags = 0
         self.ready = NO_QUEUE
-        self.calls = 0
+        self.steps = 0
+        # (when, what had been spent by then, backward passes) of the last training and the first step in this row
+        self._worked = self._stepped = None
 
     def batch(self, iterator):
         """A batch is asked for."""
         self._cut(BATCH, iterator)
+        self._batch_since_step = self._border_since_backward = True
+
+    def join(self, iterator):
+        """Begin in the middle of an iteration, with its batch taken."""
+        self.opened, self.iterator = BATCH, iterator
         self._batch_since_step = self._border_since_backward = True
 
     def exhausted(self):
@@ -65,10 +73,16 @@ class Steps:
 
     def stepped(self, optimizer):
         """An optimizer has made a step."""
-        self.optimizers |= 1 << min(optimizer, 31)
+        bit = 1 << min(optimizer, 31)
+        if self.optimizers & bit:  # its second since the batch: the batch is not what makes the steps
+            self._split(self._stepped, steps=self.steps, optimizers=self.optimizers, opened=OPTIMIZER_STEP)
+            self.steps = self.optimizers = 0
+        self.optimizers |= bit
+        self.steps += 1
         self._border_since_backward = True
         if self._batch_since_step:
             self._batch_since_step = False
+            self._worked = self._stepped = (self.clock.since, self.clock.spent[:], self.backwards)
         else:
             self._cut(OPTIMIZER_STEP, self.iterator)
 
@@ -78,12 +92,41 @@ class Steps:
         self.backwards_ever += 1
         if self._border_since_backward:
             self._border_since_backward = False
+            self._worked = (self.clock.since, self.clock.spent[:], self.backwards)
         else:
             self._cut(BACKWARD_CALL, self.iterator)
 
     def close(self):
-        """The program ends."""
+        """The program ends: what came after the last training in an open row is not part of its iteration."""
+        if self._worked is not None:
+            self._split(self._worked, steps=self.steps, optimizers=self.optimizers, opened=EXHAUSTED)
+            self.steps = self.optimizers = 0
         self._cut(START, 0)
+
+    def _split(self, moment, steps, optimizers, opened):
+        """End the open row at an earlier moment; what came since belongs to a row that began then."""
+        ended, before, backwards = moment
+        before[self.clock.base] += before[PENDING]
+        before[PENDING] = 0
+        self._rows.append(
+            (
+                ended,
+                self.iterator,
+                self.samples,
+                optimizers,
+                backwards,
+                self.opened,
+                self.flags,
+                self.ready,
+                steps,
+                before,
+            )
+        )
+        self.number += 1
+        spent = self.clock.spent
+        spent[:] = [total - part for total, part in zip(spent, before)]
+        self.opened, self.flags, self.ready = opened, 0, NO_QUEUE
+        self.backwards -= backwards
 
     def _cut(self, opened, iterator):
         spent, now = self.clock.cut()
@@ -102,7 +145,7 @@ class Steps:
             self.opened,
             self.flags,
             self.ready,
-            self.calls,
+            self.steps,
             spent,
         )
         self._rows.append(row)
@@ -126,7 +169,7 @@ class Steps:
         return [_packed(*row) for row in rows]
 
 
-def _packed(now, iterator, samples, optimizers, backwards, opened, flags, ready, calls, spent):
+def _packed(now, iterator, samples, optimizers, backwards, opened, flags, ready, steps, spent):
     return ROW.pack(
         now * 1e-9,
         iterator,
@@ -136,7 +179,7 @@ def _packed(now, iterator, samples, optimizers, backwards, opened, flags, ready,
         opened,
         flags,
         min(ready, _MOST),
-        min(calls, _MOST),
+        min(steps, _MOST),
         *[nanoseconds * 1e-9 for nanoseconds in spent[: len(PHASES)]],
     )
 

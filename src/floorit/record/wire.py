@@ -46,12 +46,12 @@ PENDING = len(PHASES)
 START, BATCH, EXHAUSTED, OPTIMIZER_STEP, BACKWARD_CALL = range(5)
 
 # What was seen in a row.
-GRAD_FORWARD, NO_GRAD_FORWARD, COMPILED, ANOMALY, STEPPED_BEFORE = 1, 2, 4, 8, 16
+GRAD_FORWARD, NO_GRAD_FORWARD, COMPILED, ANOMALY = 1, 2, 4, 8
 
 NO_QUEUE = 0xFFFF  # `ready` of a row whose loader has no queue
 IN_PROCESS = 0xFFFF  # `worker` of a fetch that ran in the training process
 
-# end, iterator, samples, optimizers (bits), backwards, opened, flags, ready, calls, seconds by phase
+# end, iterator, samples, optimizers (bits), backwards, opened, flags, ready, optimizer steps, seconds by phase
 ROW = struct.Struct("<dIIIHBBHH%df" % len(PHASES))
 # number of the row, device seconds by phase
 DEVICE_ROW = struct.Struct("<I%df" % len(PHASES))

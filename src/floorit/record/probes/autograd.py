@@ -1,11 +1,9 @@
 """Backward passes, and what they compute a second time because of activation checkpointing."""
 
-import functools
-
-from ..traces import hide_ours
 from ..wire import ANOMALY, LOSS, PENDING, RECOMPUTE
 
 NAME = "backward and recompute"
+_TRACED = "torch._subclasses"  # where the stand-ins for tensors live that torch.compile traces with
 _SCALINGS = 3  # by the accumulation, by a GradScaler, by a weight
 
 
@@ -16,6 +14,9 @@ def install(session):
 
     def begin(tensors):
         """The depth; negative for a pass inside another."""
+        root = tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
+        if type(root).__module__.startswith(_TRACED):
+            return None
         mine = session.mine()
         if (clock.stack or not mine) and clock.in_backward():
             return -clock.enter_backward()  # reentrant: the engine's thread works for the one that trains
@@ -28,11 +29,14 @@ def install(session):
         if anomaly():
             steps.flags |= ANOMALY
         returned = session.returned_losses
-        return clock.enter_backward(bool(returned) and _is_returned(tensors, returned))
+        return clock.enter_backward(bool(returned) and _is_returned(root, returned))
 
     def leave_backward(depth):
         clock.leave(abs(depth))
         if depth > 0:
+            if session.closure_depth:  # what follows in the closure of a step is taken for the optimizer's
+                clock.leave(session.closure_depth)
+                session.closure_depth = 0
             steps.went_backward()
 
     def enter_grad(outputs):
@@ -51,9 +55,8 @@ def install(session):
     _install_recompute(session)
 
 
-def _is_returned(tensors, numbers):
+def _is_returned(root, numbers):
     """Whether the root of a backward pass is a scalar that the model returned, scaled at most."""
-    root = tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
     node = getattr(root, "grad_fn", None)
     for _ in range(_SCALINGS + 1):
         if node is None:
@@ -74,23 +77,18 @@ def _install_recompute(session):
 
     session.hook(NAME, checkpoint.CheckpointFunction.backward, enter_reentrant, clock.leave)
 
-    def timed(recompute):
-        @functools.wraps(recompute)
-        def wrapper(*args, **kwargs):
-            depth = clock.enter(RECOMPUTE) if clock.in_backward() else None
-            try:
-                return recompute(*args, **kwargs)
-            except BaseException:
-                hide_ours()
-                raise
-            finally:
-                if depth is not None:
-                    clock.leave(depth)
+    open_depths = []
 
-        return wrapper
+    def enter_hooks(hooks):
+        if type(hooks).__name__ == "_recomputation_hook" and clock.in_backward():
+            open_depths.append(clock.enter(RECOMPUTE))
 
-    def made(frame):
-        frame.recompute_fn = timed(frame.recompute_fn)
+    def leave_hooks(hooks):
+        if type(hooks).__name__ == "_recomputation_hook" and open_depths:
+            clock.leave(open_depths.pop())
 
-    # Not the public `checkpoint`: torch.compile knows that one by its identity.
-    session.hook(NAME, checkpoint._CheckpointFrame.__init__, lambda frame: frame, made, names=("self",))
+    # What the other kind of checkpoint recomputes, it recomputes inside this context. Not by the public `checkpoint`:
+    # torch.compile knows that one by its identity.
+    saved = session.torch.autograd.graph.saved_tensors_hooks
+    session.hook(NAME, saved.__enter__, enter_hooks, names=("self",))
+    session.hook(NAME, saved.__exit__, leave_hooks, names=("self",))

@@ -64,7 +64,8 @@ def install(session):
             return None
         if session.unsettled:
             session.settle()
-        return [clock.enter(EPOCH_GAP), describe(loader)]
+        known = describe(loader)
+        return [clock.enter(EPOCH_GAP), known]
 
     def made_iter(token, iterator):
         make_pass(token[1], iterator)
@@ -72,9 +73,16 @@ def install(session):
     def leave_iter(token):
         clock.leave(token[0])
 
+    def note_elsewhere(iterator):
+        if not steps.backwards_ever:  # that thread may turn out to be the one that trains
+            this = passes.get(id(iterator)) or make_pass(None, iterator)
+            session.elsewhere[get_ident()] = this.number
+
     def enter_next(iterator):
         current = clock.current
-        if get_ident() != clock.thread or current in (DATA_WAIT, EPOCH_GAP):
+        if get_ident() != clock.thread:
+            return note_elsewhere(iterator)
+        if current in (DATA_WAIT, EPOCH_GAP):
             return None  # a loader inside a loader: the outer one's wait
         if session.unsettled:
             session.settle()
@@ -120,7 +128,7 @@ def install(session):
 def _facts(loader):
     frame, _ = caller(3)
     dataset = type(loader.dataset)
-    sampler = type(loader.batch_sampler or loader.sampler)
+    sampler = type(loader.sampler if loader.batch_sampler is None else loader.batch_sampler)
     return {
         "workers": loader.num_workers,
         "batch_size": loader.batch_size,
@@ -157,7 +165,7 @@ def _samples(batch, loader):
     first, length = _first(batch, 1, 0)
     if loader is None or loader.batch_size is None:
         return first
-    if loader.by_length is None:
+    if loader.by_length is None and first != length:
         loader.by_length = first != loader.batch_size and length == loader.batch_size
     return length if loader.by_length else first
 

@@ -57,7 +57,6 @@ def install(session):
             steps.flags |= NO_GRAD_FORWARD
             return clock.enter(FORWARD if module.training or not trained(module) else EVAL)
         steps.flags |= GRAD_FORWARD
-        steps.calls += 1
         if not steps.samples and args and is_tensor(args[0]) and args[0].dim():
             steps.samples = args[0].shape[0]
         return -clock.enter_forward()  # the sign says that its loss may follow

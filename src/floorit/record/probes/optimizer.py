@@ -1,10 +1,9 @@
 """Optimizer steps, clearing and clipping gradients, and loss scaling."""
 
-import functools
+import itertools
 import weakref
 from threading import get_ident
 
-from ..traces import hide_ours
 from ..wire import OPTIMIZER, OTHER
 
 NAME = "optimizer"
@@ -18,6 +17,7 @@ def install(session):
     torch = session.torch
     clock, steps = session.clock, session.steps
     known = {}  # id -> (weak reference, number)
+    numbers = itertools.count()
     open_steps = []  # (optimizer, depth), innermost last
     broken = []
     is_compiling = torch.compiler.is_compiling
@@ -26,7 +26,7 @@ def install(session):
         entry = known.get(id(optimizer))
         if entry is not None and entry[0]() is optimizer:
             return entry[1]
-        number = len(known)
+        number = next(numbers)
         known[id(optimizer)] = (weakref.ref(optimizer), number)
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         session.trained.update(map(id, parameters))
@@ -45,16 +45,17 @@ def install(session):
 
     def before(optimizer, args, kwargs):
         if is_compiling() or broken or get_ident() != clock.thread:
-            return None
+            return
         try:
             while open_steps and (open_steps[-1][0] is optimizer or open_steps[-1][1] > len(clock.stack)):
                 clock.leave(open_steps.pop()[1])  # that step ended by an exception
             if session.unsettled:
                 session.settle()
             open_steps.append((optimizer, clock.enter_optimizer()))
-            return _with_closure(clock, args, kwargs) if len(args) > 1 or kwargs else None
+            if len(args) > 1 or kwargs:  # a closure: the program's own code, up to its backward pass
+                session.closure_depth = clock.enter(OTHER)
         except Exception as error:
-            return fail(error)
+            fail(error)
 
     def after(optimizer, args, kwargs):
         if is_compiling() or not open_steps or get_ident() != clock.thread:
@@ -65,6 +66,7 @@ def install(session):
                 clock.leave(depth)
                 if candidate is optimizer:
                     break
+            session.closure_depth = 0
             number = number_of(optimizer)
             if not open_steps:  # else a step inside a step: a wrapper around another optimizer
                 steps.stepped(number)
@@ -84,25 +86,3 @@ def install(session):
         scaler.update,
     ):
         session.hook_phase(NAME, function, OPTIMIZER)
-
-
-def _with_closure(clock, args, kwargs):
-    """What runs inside the closure of a step is the program's own code, not the optimizer's: time it as such."""
-    given = kwargs.get("closure", args[1] if len(args) > 1 else None)
-    if not callable(given):
-        return None
-
-    @functools.wraps(given)
-    def closure(*inner, **options):
-        depth = clock.enter(OTHER)
-        try:
-            return given(*inner, **options)
-        except BaseException:
-            hide_ours()
-            raise
-        finally:
-            clock.leave(depth)
-
-    if "closure" in kwargs:
-        return args, {**kwargs, "closure": closure}
-    return (args[0], closure, *args[2:]), kwargs

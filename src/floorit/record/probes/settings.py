@@ -1,8 +1,9 @@
 """Debugging switches: who turned them on, and where."""
 
 import os
+import sys
 
-from ..sampler import caller
+from ..sampler import TORCH, caller, origin
 
 NAME = "debugging switches"
 # Environment variables that make every step slower while they are set.
@@ -13,6 +14,8 @@ def install(session):
     from torch.autograd import anomaly_mode
 
     def switched(*_):
+        if origin(sys._getframe(2).f_code.co_filename) is TORCH:
+            return  # torch.compile does so for itself while it traces
         frame, _ = caller(2)
         place = (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name) if frame else (None, None, None)
         session.remember("switch", name="detect_anomaly", file=place[0], line=place[1], function=place[2])
