@@ -143,15 +143,17 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     return Runs((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "runs")
 
 
-def _parameter(truth: Truth) -> Any:
-    return pytest.param(truth, id=truth.name, marks=pytest.mark.xdist_group(truth.name))
+def _parameter(truth: Truth, *more: str) -> Any:
+    marks = [pytest.mark.xdist_group(truth.name)]
+    if truth.get("acceptance"):
+        marks.append(pytest.mark.acceptance)
+    return pytest.param(truth, *more, id="-".join([truth.name, *more]), marks=marks)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Tests that take `truth` run for each script; those that take `planted` for each cost a script has timed."""
     if "planted" in metafunc.fixturenames:
         pairs = [(t, phase) for t in truths() for phase in t.get("planted", [])]
-        marked = [pytest.param(t, p, id=f"{t.name}-{p}", marks=pytest.mark.xdist_group(t.name)) for t, p in pairs]
-        metafunc.parametrize(("truth", "planted"), marked)
+        metafunc.parametrize(("truth", "planted"), [_parameter(*pair) for pair in pairs])
     elif "truth" in metafunc.fixturenames:
         metafunc.parametrize("truth", [_parameter(truth) for truth in truths()])

@@ -157,12 +157,14 @@ def test_program_without_torch_is_left_alone(tmp_path: Path) -> None:
     assert not list((tmp_path / "floorit" / "record").glob("*.rec"))
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("flags", [["-u", "-O"], ["-I"], ["-X", "utf8"]], ids="".join)
 def test_interpreter_flags(tmp_path: Path, flags: list[str]) -> None:
     script = program(tmp_path, "import sys", TRAIN, "print(sys.flags, sys.path, repr(train()))")
     Pair(tmp_path, [PYTHON, *flags, str(script)]).same()
 
 
+@pytest.mark.acceptance
 def test_program_from_stdin_and_from_the_command_line(tmp_path: Path) -> None:
     text = f"{dedent(TRAIN)}\nprint(repr(train()), __name__)"
     Pair(tmp_path, [PYTHON, "-c", text]).same()
@@ -182,7 +184,7 @@ def in_program(body: str) -> str:
 SAY_WHOSE = "print(sitecustomize.__file__, sitecustomize.__spec__.name)"
 
 
-@pytest.mark.parametrize("form", ["file", "package"])
+@pytest.mark.parametrize("form", [pytest.param("file", marks=pytest.mark.acceptance), "package"])
 def test_own_sitecustomize_runs_once(tmp_path: Path, form: str) -> None:
     place = tmp_path / "own"
     target = place / "sitecustomize.py" if form == "file" else place / "sitecustomize" / "__init__.py"
@@ -199,6 +201,7 @@ def test_own_sitecustomize_runs_once(tmp_path: Path, form: str) -> None:
     assert pair.report["run"]["steps"] == 60
 
 
+@pytest.mark.acceptance
 def test_own_sitecustomize_that_raises(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "sitecustomize.py").write_text(in_program("raise ValueError('no')"))
@@ -488,7 +491,14 @@ def sabotaged(folder: Path, unharmed: Unharmed, sabotage: str) -> tuple[dict[str
     return report, ran.stderr
 
 
-@pytest.mark.parametrize("probe", [name for name, _ in probes.ALL])
+def _some_always(cases: list[Any], always: int, name: Any = str) -> list[Any]:
+    """Each case takes a whole run: the first few are tried with every change, the others by `make acceptance`."""
+    marks = [() if number < always else (pytest.mark.acceptance,) for number in range(len(cases))]
+    values = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*v, marks=m, id=name(c)) for v, m, c in zip(values, marks, cases, strict=True)]
+
+
+@pytest.mark.parametrize("probe", _some_always([name for name, _ in probes.ALL], 2))
 def test_probe_that_cannot_be_installed_is_named(tmp_path: Path, unharmed: Unharmed, probe: str) -> None:
     report, stderr = sabotaged(
         tmp_path,
@@ -505,21 +515,21 @@ def test_probe_that_cannot_be_installed_is_named(tmp_path: Path, unharmed: Unhar
 
 
 HOOKS = [
-    ("steps", "Steps.batch", 30),
-    ("steps", "Steps.stepped", 30),
-    ("steps", "Steps.went_backward", 30),
     ("steps", "Steps._cut", 30),
     ("clock", "PhaseClock.enter", 300),
     ("clock", "PhaseClock.leave", 300),
+    ("steps", "Steps.batch", 30),
+    ("steps", "Steps.stepped", 30),
+    ("steps", "Steps.went_backward", 30),
     ("clock", "PhaseClock.enter_forward", 30),
     ("clock", "PhaseClock.enter_backward", 30),
     ("clock", "PhaseClock.enter_optimizer", 30),
     ("sampler", "Sampler._look", 2),
-    ("session", "Session.border", 30),
+    ("session", "Session.settle", 0),
 ]
 
 
-@pytest.mark.parametrize(("module", "function", "after"), HOOKS, ids=[function for _, function, _ in HOOKS])
+@pytest.mark.parametrize(("module", "function", "after"), _some_always(HOOKS, 3, name=lambda hook: hook[1]))
 def test_hook_that_fails_is_named(tmp_path: Path, unharmed: Unharmed, module: str, function: str, after: int) -> None:
     owner, _, name = function.partition(".")
     report, stderr = sabotaged(

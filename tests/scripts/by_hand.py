@@ -7,11 +7,12 @@ import torch
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
-x, y = torch.randn(256, 512), torch.randn(256, 1)
-w1 = (torch.randn(512, 1024) / 32).requires_grad_()
-w2 = (torch.randn(1024, 1024) / 32).requires_grad_()
-w3 = (torch.randn(1024, 1) / 32).requires_grad_()
+x, y = torch.randn(256, 512).to(device), torch.randn(256, 1).to(device)
+w1 = (torch.randn(512, 1024) / 32).to(device).requires_grad_()
+w2 = (torch.randn(1024, 1024) / 32).to(device).requires_grad_()
+w3 = (torch.randn(1024, 1) / 32).to(device).requires_grad_()
 losses, forwards, walls = [], [], []
 for step in range(90):
     top = time.perf_counter()

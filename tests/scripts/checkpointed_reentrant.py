@@ -6,6 +6,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 class Block(nn.Module):
@@ -32,10 +33,11 @@ class Net(nn.Module):
 
 
 loader = DataLoader(TensorDataset(torch.randn(800, 256), torch.randint(0, 10, (800,))), batch_size=16)
-model = Net()
+model = Net().to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 losses = []
 for x, y in loader:
+    x, y = x.to(device), y.to(device)
     optimizer.zero_grad()
     loss = nn.functional.cross_entropy(model(x), y)
     loss.backward()

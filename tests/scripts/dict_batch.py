@@ -5,6 +5,7 @@ from torch.utils.data import DataLoader, Dataset
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 class Texts(Dataset):
@@ -29,13 +30,14 @@ class Net(nn.Module):
         return self.head(self.rnn(self.embed(tokens))[1][-1])
 
 
-model = Net()
+model = Net().to(device)
 optimizer = torch.optim.Adam(model.parameters())
 losses = []
 for epoch in range(3):
     for batch in DataLoader(Texts(), batch_size=15):
+        tokens, label = batch["tokens"].to(device), batch["label"].to(device)
         optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(tokens=batch["tokens"]), batch["label"])
+        loss = nn.functional.cross_entropy(model(tokens=tokens), label)
         loss.backward()
         optimizer.step()
         losses.append(loss.item())

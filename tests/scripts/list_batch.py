@@ -5,6 +5,7 @@ from torch.utils.data import DataLoader, Dataset
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 class Boxes(Dataset):
@@ -31,11 +32,13 @@ class Net(nn.Module):
         return nn.functional.cross_entropy(self.head(rows), torch.stack([t["label"] for t in targets]))
 
 
-model = Net()
+model = Net().to(device)
 optimizer = torch.optim.Adam(model.parameters())
 losses = []
 for epoch in range(2):
     for images, targets in DataLoader(Boxes(), batch_size=6, collate_fn=collate, shuffle=True):
+        images = [image.to(device) for image in images]
+        targets = [{k: v.to(device) for k, v in t.items()} for t in targets]
         loss = model(images, targets)
         optimizer.zero_grad()
         loss.backward()

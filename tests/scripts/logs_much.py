@@ -11,6 +11,7 @@ from tqdm import tqdm
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 class Slow(logging.Handler):
@@ -25,10 +26,11 @@ class Slow(logging.Handler):
 logging.basicConfig(level=logging.INFO, handlers=[Slow(), logging.StreamHandler()], format="%(levelname)s %(message)s")
 log = logging.getLogger("train")
 loader = DataLoader(TensorDataset(torch.randn(640, 128), torch.randn(640, 1)), batch_size=8)
-model = nn.Sequential(nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 1))
+model = nn.Sequential(nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 1)).to(device)
 optimizer = torch.optim.Adam(model.parameters())
 seconds = []
 for step, (x, y) in enumerate(tqdm(loader, mininterval=0)):
+    x, y = x.to(device), y.to(device)
     optimizer.zero_grad()
     loss = nn.functional.mse_loss(model(x), y)
     loss.backward()

@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def forever(loader):
@@ -21,12 +22,13 @@ def summarise(model):
 
 
 loader = DataLoader(TensorDataset(torch.randn(1000, 256), torch.randn(1000, 1)), batch_size=50, shuffle=True)
-model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 1))
+model = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 1)).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 stream, losses, walls = forever(loader), [], []
 for step in range(200):
     top = time.perf_counter()
     x, y = next(stream)
+    x, y = x.to(device), y.to(device)
     loss = nn.functional.mse_loss(model(x), y)
     optimizer.zero_grad()
     loss.backward()

@@ -5,10 +5,12 @@ from torch.utils.data import DataLoader, TensorDataset
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 loader = DataLoader(TensorDataset(torch.randn(640, 256), torch.randn(640, 1)), batch_size=64)
 x, y = next(iter(loader))
-model = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1))
+x, y = x.to(device), y.to(device)
+model = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1)).to(device)
 optimizer = torch.optim.Adam(model.parameters())
 losses = []
 for step in range(100):

@@ -8,6 +8,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def fill(loader, batches):
@@ -19,7 +20,7 @@ def fill(loader, batches):
 loader = DataLoader(TensorDataset(torch.randn(6400, 256), torch.randn(6400, 1)), batch_size=80)
 batches = queue.Queue(maxsize=4)
 threading.Thread(target=fill, args=(loader, batches), daemon=True).start()
-model = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1))
+model = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1)).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 losses = []
 while True:
@@ -27,6 +28,7 @@ while True:
     if batch is None:
         break
     x, y = batch
+    x, y = x.to(device), y.to(device)
     optimizer.zero_grad()
     loss = nn.functional.mse_loss(model(x), y)
     loss.backward()

@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader, Dataset
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 class Pictures(Dataset):
@@ -26,7 +27,7 @@ class Pictures(Dataset):
         return picture
 
 
-model = nn.Sequential(nn.Linear(1024, 256), nn.ReLU(), nn.Linear(256, 10))
+model = nn.Sequential(nn.Linear(1024, 256), nn.ReLU(), nn.Linear(256, 10)).to(device)
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 criterion = nn.CrossEntropyLoss()
 loader = DataLoader(Pictures(), batch_size=8)
@@ -38,6 +39,7 @@ for epoch in range(4):
         top = time.perf_counter()
         x, y = next(batches)
         waits.append(time.perf_counter() - top)
+        x, y = x.to(device), y.to(device)
         optimizer.zero_grad()
         loss = criterion(model(x), y)
         loss.backward()

@@ -4,9 +4,10 @@ from torch import nn
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
-body, head = nn.Sequential(nn.Linear(256, 1024), nn.ReLU()), nn.Linear(1024, 1)
-x, y = torch.randn(128, 256), torch.randn(128, 1)
+body, head = nn.Sequential(nn.Linear(256, 1024), nn.ReLU()).to(device), nn.Linear(1024, 1).to(device)
+x, y = torch.randn(128, 256).to(device), torch.randn(128, 1).to(device)
 first = torch.optim.SGD(head.parameters(), lr=0.01)
 second = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.001)
 losses = []

@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader, Dataset
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 class Pictures(Dataset):
@@ -27,7 +28,7 @@ def blur(picture):
 
 
 def main():
-    model = nn.Sequential(nn.Linear(1024, 128), nn.ReLU(), nn.Linear(128, 10))
+    model = nn.Sequential(nn.Linear(1024, 128), nn.ReLU(), nn.Linear(128, 10)).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     loader = DataLoader(Pictures(), batch_size=8, num_workers=2)
     losses, waits, walls = [], [], []
@@ -36,6 +37,7 @@ def main():
         top = time.perf_counter()
         x, y = next(batches)
         waits.append(time.perf_counter() - top)
+        x, y = x.to(device), y.to(device)
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(x), y)
         loss.backward()

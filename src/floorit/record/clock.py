@@ -114,8 +114,10 @@ class PhaseClock:
         self.since = now
         if self.device is not None:
             self.device.mark(current)
-        if current == PENDING or spent[PENDING]:
-            self._settle(pending_is)
+        spent[pending_is] += spent[PENDING]
+        spent[PENDING] = 0
+        if self.pending_samples or self.device is not None:
+            self._settled(pending_is)
         self.stack.append(self.base if current == PENDING else current)
         self.current = phase
         return len(self.stack)
@@ -147,8 +149,10 @@ class PhaseClock:
         self.since = now
         if self.device is not None:
             self.device.mark(current)
-        if current == PENDING or spent[PENDING]:
-            self._settle(self.base)
+        spent[self.base] += spent[PENDING]
+        spent[PENDING] = 0
+        if self.pending_samples or self.device is not None:
+            self._settled(self.base)
         if current == PENDING:
             current = self.current = self.base
         if current == OTHER and not self.stack:
@@ -156,11 +160,8 @@ class PhaseClock:
         self.spent = _NOTHING[:]
         return spent, now
 
-    def _settle(self, phase):
-        """What was pending has a name now."""
-        spent = self.spent
-        spent[phase] += spent[PENDING]
-        spent[PENDING] = 0
+    def _settled(self, phase):
+        """What was pending has a name now: tell the others."""
         if self.device is not None:
             self.device.resolve(phase)
         if self.pending_samples:

@@ -228,7 +228,10 @@ class Session:
             if not self.announced:
                 self._announce()
             self.steps.stop_at = None
-            self.steps.close()
+            try:
+                self.steps.close()
+            except Exception as error:
+                self.missing("the last row", repr(error))
             self.writer.note("end", at=time.perf_counter())
         self.flush()
 

@@ -1,10 +1,11 @@
-"""Takes our own frames out of the traceback that ends a program.
+"""Takes our own frames out of the tracebacks that a program or Python prints.
 
 Only functions written in C are wrapped, and only then a frame of ours is in the way of an exception; nothing is
 changed before one has passed through.
 """
 
 import sys
+import traceback
 
 from .sampler import OURS, origin
 
@@ -12,11 +13,24 @@ _hidden = []
 
 
 def hide_ours():
-    """An exception is passing through us: should nobody catch it, it is to look as if we were not there."""
+    """An exception is passing through us: wherever it is printed, it is to look as if we were not there."""
     if _hidden:
         return
     _hidden.append(sys.excepthook)
     sys.excepthook = _hook
+    for name in ("walk_tb", "_walk_tb_with_full_positions"):
+        walk = getattr(traceback, name, None)
+        if walk is not None:
+            setattr(traceback, name, _walking_past_us(walk))
+
+
+def _walking_past_us(walk):
+    def walk_past_us(trace):
+        for frame, place in walk(trace):
+            if origin(frame.f_code.co_filename) is not OURS:
+                yield frame, place
+
+    return walk_past_us
 
 
 def _hook(kind, error, trace):

@@ -34,13 +34,10 @@ def install(session):
     trained = _Trained(session)
     named_loss = {}
 
-    def is_loss(module):
-        kind = type(module)
-        known = named_loss.get(kind)
-        if known is None:
-            name = kind.__name__.lower()
-            known = named_loss[kind] = "loss" in name or "criterion" in name
-        return known
+    def is_loss(kind):
+        name = kind.__name__.lower()
+        answer = named_loss[kind] = "loss" in name or "criterion" in name
+        return answer
 
     def enter(module, args):
         current = clock.current
@@ -49,7 +46,11 @@ def install(session):
             return clock.enter(RECOMPUTE)
         if get_ident() != clock.thread or (current != PENDING and current != OTHER and current != OPTIMIZER):
             return None
-        if is_loss(module) or (current == PENDING and clock.becomes == LOSS and not trained(module)):
+        kind = type(module)
+        known = named_loss.get(kind)
+        if (is_loss(kind) if known is None else known) or (
+            current == PENDING and clock.becomes == LOSS and not trained(module)
+        ):
             outside[0] = False
             return clock.enter(LOSS)
         outside[0] = False
