@@ -91,33 +91,33 @@ def test_a_cut_says_when_it_was(clock, time):
 
 
 def test_after_a_forward_comes_the_loss_if_a_backward_follows(clock, time):
-    depth = clock.enter_forward()
+    depth = clock.enter_settling(FORWARD)
     time.passes(10)
     clock.leave_forward(depth)
     time.passes(6)
-    clock.leave(clock.enter_backward())
+    clock.leave(clock.enter_settling(BACKWARD))
     time.passes(1)
     assert cut(clock) == {FORWARD: 10, LOSS: 6, OTHER: 1}
 
 
 def test_after_a_forward_without_backward_the_time_is_the_users(clock, time):
-    clock.leave_forward(clock.enter_forward())
+    clock.leave_forward(clock.enter_settling(FORWARD))
     time.passes(6)
     assert cut(clock) == {OTHER: 6}
 
 
 def test_two_forwards_before_the_loss(clock, time):
-    clock.leave_forward(clock.enter_forward())
+    clock.leave_forward(clock.enter_settling(FORWARD))
     time.passes(6)  # between two models: not the loss
-    clock.leave_forward(clock.enter_forward())
+    clock.leave_forward(clock.enter_settling(FORWARD))
     time.passes(7)
-    clock.leave(clock.enter_backward())
+    clock.leave(clock.enter_settling(BACKWARD))
     assert cut(clock) == {OTHER: 6, LOSS: 7}
 
 
 def test_without_modules_the_time_before_a_backward_is_the_forward(clock, time):
     time.passes(8)
-    depth = clock.enter_backward()
+    depth = clock.enter_settling(BACKWARD)
     time.passes(5)
     clock.leave(depth)
     assert cut(clock) == {FORWARD: 8, BACKWARD: 5}
@@ -130,32 +130,32 @@ def test_without_modules_and_without_backward_it_is_the_users(clock, time):
 
 def test_what_is_pending_does_not_outlive_the_optimizer(clock, time):
     time.passes(8)
-    clock.leave(clock.enter_optimizer())
+    clock.leave(clock.enter_settling(OPTIMIZER))
     time.passes(2)
     assert cut(clock) == {OTHER: 10}
 
 
 def test_logging_between_forward_and_backward_is_not_the_loss(clock, time):
-    clock.leave_forward(clock.enter_forward())
+    clock.leave_forward(clock.enter_settling(FORWARD))
     time.passes(1)
     depth = clock.enter(LOGGING)
     time.passes(20)
     clock.leave(depth)
     time.passes(2)
-    clock.leave(clock.enter_backward())
+    clock.leave(clock.enter_settling(BACKWARD))
     assert cut(clock) == {LOSS: 3, LOGGING: 20}
 
 
 def test_a_closure_inside_the_optimizer(clock, time):
     """LBFGS: forward, loss and backward inside the step; the rest of it is the optimizer's."""
-    step = clock.enter_optimizer()
+    step = clock.enter_settling(OPTIMIZER)
     time.passes(1)
     for _ in range(3):
-        depth = clock.enter_forward()
+        depth = clock.enter_settling(FORWARD)
         time.passes(10)
         clock.leave_forward(depth)
         time.passes(4)
-        depth = clock.enter_backward()
+        depth = clock.enter_settling(BACKWARD)
         time.passes(20)
         clock.leave(depth)
         time.passes(2)
@@ -165,7 +165,7 @@ def test_a_closure_inside_the_optimizer(clock, time):
 
 
 def test_recompute_inside_backward(clock, time):
-    backward = clock.enter_backward()
+    backward = clock.enter_settling(BACKWARD)
     time.passes(5)
     assert clock.in_backward()
     depth = clock.enter(RECOMPUTE)
@@ -197,7 +197,7 @@ def test_leaving_twice_does_nothing(clock, time):
 
 
 def test_an_optimizer_step_that_raised_ends_at_the_next_batch(clock, time):
-    clock.enter_optimizer()
+    clock.enter_settling(OPTIMIZER)
     time.passes(3)
     clock.unwind()
     time.passes(4)
@@ -206,7 +206,7 @@ def test_an_optimizer_step_that_raised_ends_at_the_next_batch(clock, time):
 
 
 def test_unwinding_leaves_a_forward_that_asks_for_batches_alone(clock):
-    clock.enter_forward()
+    clock.enter_settling(FORWARD)
     clock.unwind()
     assert clock.current == FORWARD
 
@@ -238,15 +238,15 @@ def test_a_leaf_inside_what_is_pending(clock, time):
     time.passes(3)
     clock.leaf(SYNC, started)
     time.passes(4)
-    clock.leave(clock.enter_backward())
+    clock.leave(clock.enter_settling(BACKWARD))
     assert cut(clock) == {FORWARD: 6, SYNC: 3}
 
 
 def test_samples_taken_while_pending_get_its_name(clock):
     taken = []
-    clock.leave_forward(clock.enter_forward())
+    clock.leave_forward(clock.enter_settling(FORWARD))
     clock.pending_samples.append((lambda *where: taken.append(where), 1, "user", "leaf"))
-    clock.leave(clock.enter_backward())
+    clock.leave(clock.enter_settling(BACKWARD))
     assert taken == [(LOSS, 1, "user", "leaf")]
     assert clock.pending_samples == []
 
@@ -263,9 +263,8 @@ def test_the_device_hears_of_each_border_and_of_the_name(clock):
             self.heard.append(("resolve", phase))
 
     clock.device = Device()
-    clock.leave(clock.enter(FORWARD))
-    clock.await_loss()
-    clock.leave(clock.enter_backward())
+    clock.leave_forward(clock.enter(FORWARD))
+    clock.leave(clock.enter_settling(BACKWARD))
     heard = clock.device.heard
     assert heard[:2] == [PENDING, FORWARD]
     assert heard.index(PENDING) < heard.index(("resolve", LOSS))
@@ -280,19 +279,19 @@ def _random_action(clock, dice, open_depths):
     elif choice == 1 and open_depths:
         clock.leave(open_depths.pop(dice.randrange(len(open_depths))))
     elif choice == 2:
-        open_depths.append(clock.enter_forward())
+        open_depths.append(clock.enter_settling(FORWARD))
     elif choice == 3 and open_depths:
         clock.leave_forward(open_depths.pop())
     elif choice == 4:
-        open_depths.append(clock.enter_backward())
+        open_depths.append(clock.enter_settling(BACKWARD))
     elif choice == 5:
-        open_depths.append(clock.enter_optimizer())
+        open_depths.append(clock.enter_settling(OPTIMIZER))
     elif choice == 6:
         clock.leaf(SYNC, clocks.perf_counter_ns() - dice.randrange(5))
     elif choice == 7:
         clock.unwind()
     else:
-        clock.await_loss()
+        clock.leave_forward(clock.enter(FORWARD))
 
 
 @pytest.mark.parametrize("seed", range(50))

@@ -521,9 +521,7 @@ HOOKS = [
     ("steps", "Steps.batch", 30),
     ("steps", "Steps.stepped", 30),
     ("steps", "Steps.went_backward", 30),
-    ("clock", "PhaseClock.enter_forward", 30),
-    ("clock", "PhaseClock.enter_backward", 30),
-    ("clock", "PhaseClock.enter_optimizer", 30),
+    ("clock", "PhaseClock.enter_settling", 30),
     ("sampler", "Sampler._look", 2),
     ("session", "Session.settle", 0),
 ]

@@ -49,12 +49,13 @@ class PhaseClock:
         self.since = self.started = perf_counter_ns()
         del self.pending_samples[:]
 
-    def begin(self, phase):
-        """`enter`, or None in a thread that is not accounted for."""
-        return self.enter(phase) if get_ident() == self.thread else None
+    def enter(self, phase, thread=None):
+        """Begin a phase inside the current one; returns what `leave` needs, or None in a thread not accounted for.
 
-    def enter(self, phase):
-        """Begin a phase inside the current one; returns what `leave` needs."""
+        `thread` stands for the calling one where that works for the one that trains.
+        """
+        if (thread or get_ident()) != self.thread:
+            return None
         now = perf_counter_ns()
         current = self.current
         self.spent[current] += now - self.since
@@ -89,27 +90,16 @@ class PhaseClock:
         self.spent[phase] += now - since
         self.since = now
 
-    def enter_forward(self):
-        """Begin a forward pass: what was pending before it was not the loss."""
-        return self._enter_settling(FORWARD, self.base)
+    def enter_settling(self, phase, loss_known=False):
+        """Begin a pass over the model or a step, which says what was pending before it.
 
-    def leave_forward(self, depth):
-        """End a forward pass that may be followed by its loss."""
-        self.leave(depth)
-        self.await_loss()
-
-    def enter_backward(self, loss_known=False):
-        """Begin a backward pass: what was pending before it was the loss, unless that came out of the forward pass."""
-        is_loss = self.current == PENDING and not (loss_known and self.becomes == LOSS)
-        return self._enter_settling(BACKWARD, self.becomes if is_loss else self.base)
-
-    def enter_optimizer(self):
-        """Begin an optimizer step: what was pending before it was neither loss nor forward."""
-        return self._enter_settling(OPTIMIZER, self.base)
-
-    def _enter_settling(self, phase, pending_is):
+        Before a backward pass it was the loss, unless that came out of the forward pass; else it was neither.
+        """
         now = perf_counter_ns()
         current, spent = self.current, self.spent
+        pending_is = self.base
+        if phase == BACKWARD and current == PENDING and not (loss_known and self.becomes == LOSS):
+            pending_is = self.becomes
         spent[current] += now - self.since
         self.since = now
         if self.device is not None:
@@ -122,8 +112,9 @@ class PhaseClock:
         self.current = phase
         return len(self.stack)
 
-    def await_loss(self):
-        """From here on, time is the loss, if a backward follows."""
+    def leave_forward(self, depth):
+        """End a forward pass. From here on, time is the loss, if a backward follows."""
+        self.leave(depth)
         if self.current in _BASES:
             if self.current != PENDING:
                 self.base = self.current

@@ -72,10 +72,11 @@ class Session:
 
         hooks.failed = failed
         self.patches.inside(function, hooks, names)
+        return hooks
 
     def hook_phase(self, probe, function, phase):
         """Book every call of a Python function to a phase."""
-        self.hook(probe, function, functools.partial(self.clock.begin, phase), self.clock.leave)
+        self.hook(probe, function, functools.partial(self.clock.enter, phase), self.clock.leave)
 
     def replace_phase(self, owner, name, phase):
         """The same for a function written in C, which can only be replaced."""
@@ -91,7 +92,7 @@ class Session:
         def timed(*args, **kwargs):
             depth = None
             try:
-                depth = None if broken else clock.begin(phase)
+                depth = None if broken else clock.enter(phase)
             except Exception as error:
                 failed(error)
             try:

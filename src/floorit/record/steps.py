@@ -25,13 +25,17 @@ _MOST = 0xFFFF
 _FIRST_ROWS = 10  # in which compilation is looked for, whatever their length
 
 
+# Where a row being filled has what: the columns of wire.ROW between its end and its seconds.
+ITERATOR, SAMPLES, OPTIMIZERS, BACKWARDS, OPENED, FLAGS, READY, STEPS = range(8)
+
+
 class Steps:
     """Rows, in the order in which they end."""
 
     def __init__(self, clock):
         self.clock = clock
         self.stop_at = None  # backward calls after which the program is to end
-        self._rows = []
+        self._rows = []  # (end, columns, nanoseconds by phase)
         self.reset()
 
     def reset(self):
@@ -43,19 +47,14 @@ class Steps:
         self._compiled = _compilations()
         self._ended = self.clock.started
         self._length = 0
-        self._open(START, 0)
-
-    def _open(self, opened, iterator):
-        self.opened = opened
-        self.iterator = iterator
-        self.samples = 0
-        self.optimizers = 0
-        self.backwards = 0
-        self.flags = 0
-        self.ready = NO_QUEUE
-        self.steps = 0
+        self.row = [0, 0, 0, 0, START, 0, NO_QUEUE, 0]
         # (when, what had been spent by then, backward passes) of the last training and the first step in this row
         self._worked = self._stepped = None
+
+    @property
+    def iterator(self):
+        """The pass over the data that the open row belongs to."""
+        return self.row[ITERATOR]
 
     def batch(self, iterator):
         """A batch is asked for."""
@@ -64,93 +63,71 @@ class Steps:
 
     def join(self, iterator):
         """Begin in the middle of an iteration, with its batch taken."""
-        self.opened, self.iterator = BATCH, iterator
+        self.row[OPENED], self.row[ITERATOR] = BATCH, iterator
         self._batch_since_step = self._border_since_backward = True
 
     def exhausted(self):
         """The batch asked for last did not come: its row is what lies between two passes over the data."""
-        self.opened = EXHAUSTED
+        self.row[OPENED] = EXHAUSTED
 
     def stepped(self, optimizer):
         """An optimizer has made a step."""
-        bit = 1 << min(optimizer, 31)
-        if self.optimizers & bit:  # its second since the batch: the batch is not what makes the steps
-            self._split(self._stepped, steps=self.steps, optimizers=self.optimizers, opened=OPTIMIZER_STEP)
-            self.steps = self.optimizers = 0
-        self.optimizers |= bit
-        self.steps += 1
+        row, bit = self.row, 1 << min(optimizer, 31)
+        if row[OPTIMIZERS] & bit:  # its second since the batch: the batch is not what makes the steps
+            row = self._split(self._stepped, OPTIMIZER_STEP)
+        row[OPTIMIZERS] |= bit
+        row[STEPS] += 1
         self._border_since_backward = True
         if self._batch_since_step:
             self._batch_since_step = False
-            self._worked = self._stepped = (self.clock.since, self.clock.spent[:], self.backwards)
+            self._worked = self._stepped = (self.clock.since, self.clock.spent[:], row[BACKWARDS])
         else:
-            self._cut(OPTIMIZER_STEP, self.iterator)
+            self._cut(OPTIMIZER_STEP, row[ITERATOR])
 
     def went_backward(self):
         """A backward pass has ended."""
-        self.backwards += 1
+        row = self.row
+        row[BACKWARDS] += 1
         self.backwards_ever += 1
         if self._border_since_backward:
             self._border_since_backward = False
-            self._worked = (self.clock.since, self.clock.spent[:], self.backwards)
+            self._worked = (self.clock.since, self.clock.spent[:], row[BACKWARDS])
         else:
-            self._cut(BACKWARD_CALL, self.iterator)
+            self._cut(BACKWARD_CALL, row[ITERATOR])
 
     def close(self):
         """The program ends: what came after the last training in an open row is not part of its iteration."""
         if self._worked is not None:
-            self._split(self._worked, steps=self.steps, optimizers=self.optimizers, opened=EXHAUSTED)
-            self.steps = self.optimizers = 0
+            self._split(self._worked, EXHAUSTED)
         self._cut(START, 0)
 
-    def _split(self, moment, steps, optimizers, opened):
+    def _split(self, moment, opened):
         """End the open row at an earlier moment; what came since belongs to a row that began then."""
         ended, before, backwards = moment
         before[self.clock.base] += before[PENDING]
         before[PENDING] = 0
-        self._rows.append(
-            (
-                ended,
-                self.iterator,
-                self.samples,
-                optimizers,
-                backwards,
-                self.opened,
-                self.flags,
-                self.ready,
-                steps,
-                before,
-            )
-        )
+        row = self.row
+        since = [row[ITERATOR], row[SAMPLES], 0, row[BACKWARDS] - backwards, opened, 0, NO_QUEUE, 0]
+        row[BACKWARDS] = backwards
+        self._rows.append((ended, row, before))
         self.number += 1
         spent = self.clock.spent
         spent[:] = [total - part for total, part in zip(spent, before)]
-        self.opened, self.flags, self.ready = opened, 0, NO_QUEUE
-        self.backwards -= backwards
+        self.row = since
+        return since
 
     def _cut(self, opened, iterator):
         spent, now = self.clock.cut()
         if self.clock.device is not None:
             self.clock.device.cut(self.number)
-        length, self._ended = now - self._ended, now
+        length = now - self._ended
         if length > 2 * self._length or self.number < _FIRST_ROWS:  # compiling takes long: else there was none
             self._look_for_compilation()
-        self._length = length
-        row = (
-            now,
-            self.iterator,
-            self.samples,
-            self.optimizers,
-            self.backwards,
-            self.opened,
-            self.flags,
-            self.ready,
-            self.steps,
-            spent,
-        )
-        self._rows.append(row)
+        self._ended, self._length = now, length
+        self._rows.append((now, self.row, spent))
+        self.row = [iterator, 0, 0, 0, opened, 0, NO_QUEUE, 0]
+        self._worked = self._stepped = None
         self.number += 1
-        self._open(opened, iterator)
         if self.stop_at is not None and self.backwards_ever >= self.stop_at:
             self.stop_at = None
             raise SystemExit(0)
@@ -159,7 +136,7 @@ class Steps:
         compiled = _compilations()
         if compiled != self._compiled:
             self._compiled = compiled
-            self.flags |= COMPILED
+            self.row[FLAGS] |= COMPILED
 
     def take(self):
         """The rows since the last call, packed. Called by the thread that writes."""
@@ -169,7 +146,8 @@ class Steps:
         return [_packed(*row) for row in rows]
 
 
-def _packed(now, iterator, samples, optimizers, backwards, opened, flags, ready, steps, spent):
+def _packed(now, row, spent):
+    iterator, samples, optimizers, backwards, opened, flags, ready, steps = row
     return ROW.pack(
         now * 1e-9,
         iterator,

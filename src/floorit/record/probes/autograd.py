@@ -2,7 +2,8 @@
 
 from threading import get_ident
 
-from ..wire import ANOMALY, LOSS, PENDING, RECOMPUTE
+from ..steps import FLAGS
+from ..wire import ANOMALY, BACKWARD, FORWARD, LOSS, PENDING, RECOMPUTE
 
 NAME = "backward and recompute"
 _TRACED = "torch._subclasses"  # where the stand-ins for tensors live that torch.compile traces with
@@ -21,7 +22,7 @@ def install(session):
             return None
         mine = get_ident() == clock.thread
         if (clock.stack or not mine) and clock.in_backward():
-            return -clock.enter_backward()  # reentrant: the engine's thread works for the one that trains
+            return -clock.enter_settling(BACKWARD)  # reentrant: the engine's thread works for the one that trains
         if not mine:
             session.adopt()
             if not session.mine():
@@ -29,9 +30,9 @@ def install(session):
         if session.unsettled:
             session.settle()
         if anomaly():
-            steps.flags |= ANOMALY
+            steps.row[FLAGS] |= ANOMALY
         returned = session.returned_losses
-        return clock.enter_backward(bool(returned) and _is_returned(root, returned))
+        return clock.enter_settling(BACKWARD, bool(returned) and _is_returned(root, returned))
 
     def leave_backward(depth):
         clock.leave(abs(depth))
@@ -50,7 +51,7 @@ def install(session):
         depth, was_loss = token
         leave_backward(depth)
         if was_loss and depth > 0 and not clock.stack:  # a gradient inside the loss: the rest of it follows
-            clock.await_loss()
+            clock.leave_forward(clock.enter(FORWARD))
 
     session.hook(NAME, torch.autograd.backward, begin, leave_backward, names=("tensors",))
     session.hook(NAME, torch.autograd.grad, enter_grad, leave_grad, names=("outputs",))
@@ -75,7 +76,7 @@ def _install_recompute(session):
     clock = session.clock
 
     def enter_reentrant():
-        return clock.enter(RECOMPUTE) if clock.in_backward() else None
+        return clock.enter(RECOMPUTE, clock.thread) if clock.in_backward() else None
 
     session.hook(NAME, checkpoint.CheckpointFunction.backward, enter_reentrant, clock.leave)
 
@@ -83,7 +84,7 @@ def _install_recompute(session):
 
     def enter_hooks(hooks):
         if type(hooks).__name__ == "_recomputation_hook" and clock.in_backward():
-            open_depths.append(clock.enter(RECOMPUTE))
+            open_depths.append(clock.enter(RECOMPUTE, clock.thread))
 
     def leave_hooks(hooks):
         if type(hooks).__name__ == "_recomputation_hook" and open_depths:

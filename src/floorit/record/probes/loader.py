@@ -4,6 +4,7 @@ import weakref
 from threading import get_ident
 
 from ..sampler import caller
+from ..steps import READY, SAMPLES
 from ..wire import DATA_WAIT, EPOCH_GAP, NO_QUEUE
 
 NAME = "data loader"
@@ -97,7 +98,7 @@ def install(session):
         phase = DATA_WAIT
         if loader is not None and loader.workers:
             if some:
-                steps.ready = _ready(iterator)
+                steps.row[READY] = _ready(iterator)
             if this.fresh:
                 phase = EPOCH_GAP
         this.fresh = this.got = False
@@ -110,9 +111,9 @@ def install(session):
         if type(batch) is list and loader is not None and loader.by_length is False:
             shape = getattr(batch[0], "shape", None) if batch else None
             if shape:
-                steps.samples = shape[0]
+                steps.row[SAMPLES] = shape[0]
                 return
-        steps.samples = _samples(batch, loader)
+        steps.row[SAMPLES] = _samples(batch, loader)
 
     def leave_next(this):
         clock.leave(this.depth)

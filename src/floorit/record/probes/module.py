@@ -9,6 +9,7 @@ import os
 import weakref
 from threading import get_ident
 
+from ..steps import FLAGS, SAMPLES
 from ..wire import (
     BACKWARD,
     EVAL,
@@ -23,6 +24,7 @@ from ..wire import (
 )
 
 NAME = "forward and loss"
+_ENOUGH = 50
 
 
 def install(session):
@@ -33,6 +35,7 @@ def install(session):
     is_tensor = torch.is_tensor
     trained = _Trained(session)
     named_loss = {}
+    without = [0]  # forward passes on end that returned no scalar
 
     def is_loss(kind):
         name = kind.__name__.lower()
@@ -43,7 +46,7 @@ def install(session):
         current = clock.current
         if current == BACKWARD:
             outside[0] = False
-            return clock.enter(RECOMPUTE)
+            return clock.enter(RECOMPUTE, clock.thread)
         if get_ident() != clock.thread or (current != PENDING and current != OTHER and current != OPTIMIZER):
             return None
         kind = type(module)
@@ -55,16 +58,20 @@ def install(session):
             return clock.enter(LOSS)
         outside[0] = False
         if not grad_enabled():
-            steps.flags |= NO_GRAD_FORWARD
+            steps.row[FLAGS] |= NO_GRAD_FORWARD
             return clock.enter(FORWARD if module.training or not trained(module) else EVAL)
-        steps.flags |= GRAD_FORWARD
-        if not steps.samples and args and is_tensor(args[0]) and args[0].dim():
-            steps.samples = args[0].shape[0]
-        return -clock.enter_forward()  # the sign says that its loss may follow
+        row = steps.row
+        row[FLAGS] |= GRAD_FORWARD
+        if not row[SAMPLES] and args and is_tensor(args[0]) and args[0].dim():
+            row[SAMPLES] = args[0].shape[0]
+        return -clock.enter_settling(FORWARD)  # the sign says that its loss may follow
 
     def returned(token, output):
         if token < 0:
-            session.returned_losses = _scalars(output)
+            session.returned_losses = found = _scalars(output)
+            without[0] = 0 if found else without[0] + 1
+            if without[0] > _ENOUGH:  # this model does not compute its loss itself: no need to ask again
+                hooks.result = None
 
     def leave(token):
         outside[0] = True
@@ -74,7 +81,7 @@ def install(session):
             clock.leave(token)
 
     call = torch.nn.Module._wrapped_call_impl
-    session.hook(NAME, call, enter, leave, returned, gate=outside, names=("self", "args"))
+    hooks = session.hook(NAME, call, enter, leave, returned, gate=outside, names=("self", "args"))
     os.register_at_fork(after_in_child=lambda: outside.__setitem__(0, True))  # forked inside a call, outside of it
 
 

@@ -51,15 +51,15 @@ def install(session):
                 clock.leave(open_steps.pop()[1])  # that step ended by an exception
             if session.unsettled:
                 session.settle()
-            open_steps.append((optimizer, clock.enter_optimizer()))
+            open_steps.append((optimizer, clock.enter_settling(OPTIMIZER)))
             if len(args) > 1 or kwargs:  # a closure: the program's own code, up to its backward pass
                 session.closure_depth = clock.enter(OTHER)
         except Exception as error:
             fail(error)
 
     def after(optimizer, args, kwargs):
-        if is_compiling() or not open_steps or get_ident() != clock.thread:
-            return
+        if not open_steps or get_ident() != clock.thread:
+            return  # where torch.compile traces this, none is open
         try:
             while open_steps:
                 candidate, depth = open_steps.pop()
