@@ -14,8 +14,8 @@ from time import perf_counter
 from .wire import DATA_WAIT, PENDING
 
 PERIOD = 0.02  # seconds between looks, on average
-EARLY_PERIOD = 0.005  # at first, so that a short run has lines too
-EARLY = 300  # looks
+EARLY_PERIOD = 0.01  # at first, so that a short run has lines too
+EARLY = 150  # looks
 FLUSH_EVERY = 0.5  # seconds
 # While it looks, a thread that waits for the GIL gets it after so many seconds, not after Python's 5 ms: else looks
 # would be put off to the next call that happens to release it, and pure Python would never be seen.
