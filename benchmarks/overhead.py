@@ -37,12 +37,15 @@ T.update({11: 2.201, 12: 2.179, 13: 2.160, 14: 2.145, 15: 2.131, 16: 2.120, 17: 
 
 def main():
     options = arguments()
-    rounds = []
+    rounds, began = [], time.monotonic()
     for number in range(options.rounds):
+        spent = time.monotonic() - began
+        if number and options.budget and spent * (number + 1) / number > options.budget:
+            break  # one more would take too long
         if options.verbose or sys.stderr.isatty():
             print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
         rounds.append(measure(options))
-    result = {"about": about(options, rounds[0]["about"]), "rows": rows(rounds, options)}
+    result = {"about": about(len(rounds), rounds[0]["about"]), "rows": rows(rounds, options)}
     if options.json:
         options.json.write_text(json.dumps({**result, "rounds": rounds}, indent=1) + "\n")
     print(markdown(result))
@@ -56,6 +59,7 @@ def arguments():
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, choices=SIZES, help="milliseconds a step")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--quick", action="store_true", help="3 rounds of 10 turns")
+    parser.add_argument("--budget", type=float, metavar="SECONDS", help="begin no round that would end later")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there too")
     parser.add_argument("--verbose", action="store_true", help="a line a round, also where stderr is no terminal")
     options = parser.parse_args()
@@ -185,14 +189,14 @@ def interval(values):
     return mean, mean - half, mean + half
 
 
-def about(options, program):
+def about(rounds, program):
     return {
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "machine": f"{processor()}, {os.cpu_count()} cores, {platform.platform()}",
         "load": os.getloadavg()[1],
         "python": platform.python_version(),
         "command": shlex.join(["python", *sys.argv]),
-        "rounds": options.rounds,
+        "rounds": rounds,
         **program,
     }
 
