@@ -50,7 +50,10 @@ class EventTrack:
                 mark[0] = phase
 
     def cut(self, number):
-        """A row ends."""
+        """A row ends. While a CUDA graph is being captured, even asking after an event would spoil the capture."""
+        if self._capturing():
+            self._drop()
+            return
         now = perf_counter_ns()
         if self._active:
             self._waiting.append((number, self._marks))

@@ -16,7 +16,7 @@ import types
 class Hooks:
     """What runs around one function; `failed` hears of an exception in any of them and must switch them off."""
 
-    __slots__ = ("enter", "failed", "gate", "leave", "result", "returning")
+    __slots__ = ("enter", "failed", "gate", "interrupted", "leave", "result", "returning")
 
     def __init__(self, enter, leave=None, result=None, returning=None, gate=None):
         self.enter = enter  # (named arguments) -> token, or None to leave this call alone
@@ -25,6 +25,7 @@ class Hooks:
         self.returning = returning  # (token) before the returned expression is evaluated
         self.gate = gate  # a list of one: the hooks run while it holds a true value
         self.failed = self.off
+        self.interrupted = _nothing  # Ctrl-C, of all moments in ours
 
     def off(self, error=None):
         """Stop hooking."""
@@ -128,6 +129,9 @@ try:
     _fl_token = _fl.enter({names})
 except Exception as _fl_error:
     _fl.failed(_fl_error)
+except BaseException:
+    _fl.interrupted()
+    raise
 try:
     BODY
 finally:
@@ -136,6 +140,9 @@ finally:
             _fl.leave(_fl_token)
         except Exception as _fl_error:
             _fl.failed(_fl_error)
+        except BaseException:
+            _fl.interrupted()
+            raise
 """
 _GATED = """
 _fl = 'floorit: the hooks go here'

@@ -71,6 +71,7 @@ class Session:
             self.missing(probe, "the probe failed while running: %r" % (error,))
 
         hooks.failed = failed
+        hooks.interrupted = hide_ours
         self.patches.inside(function, hooks, names)
         return hooks
 
