@@ -35,7 +35,7 @@ class Shapes(Dataset):
         label = index % CLASSES
         image = rng.random((3, SIZE, SIZE)) * 0.3
         image[:, :, label * 6 : label * 6 + 6] += 0.6
-        image = blur(jitter(image, rng), passes=4)
+        image = blur(jitter(image, rng), passes=6)
         return torch.from_numpy(image).float(), label
 
 
@@ -55,6 +55,7 @@ class Net(nn.Module):
 
 def main():
     torch.manual_seed(0)
+    torch.set_num_threads(1)
     loader = DataLoader(Shapes(2400), batch_size=24, shuffle=True, num_workers=1)
     model = Net()
     criterion = nn.CrossEntropyLoss()

@@ -40,7 +40,5 @@ def _reason(workers: Workers | None, waited: float) -> tuple[str, list[Line]]:
             [],
         )
     busy = f", {workers.busy_share:.0%} busy" if workers.busy_share is not None else ""
-    return (
-        f"the next batch is not ready when it is wanted: {workers.count} workers{busy}, cannot keep up",
-        workers.where,
-    )
+    makers = "one worker" if workers.count == 1 else f"{workers.count} workers"
+    return f"the next batch is not ready when it is wanted: {makers}{busy}, cannot keep up", workers.where

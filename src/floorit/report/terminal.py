@@ -150,7 +150,7 @@ def _ledger(entries: list[Entry]) -> RenderableType:
 def _workers(workers: Workers) -> RenderableType:
     if workers.count:
         busy = f", {workers.busy_share:.0%} busy" if workers.busy_share is not None else ""
-        parts = [f"loader: {workers.count} workers{busy}"]
+        parts = [f"loader: {several(workers.count, 'worker')}{busy}"]
     else:
         parts = ["loader: no workers, the training process makes the batches itself"]
     if workers.sample_seconds is not None:
@@ -295,6 +295,11 @@ def number(value: float) -> str:
     """Three figures, never as a power of ten."""
     digits = 2 - math.floor(math.log10(abs(value))) if value else 0
     return f"{round(value, digits):,.{max(digits, 0)}f}"
+
+
+def several(count: int, noun: str) -> str:
+    """A count with its noun."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def size(value: int | None) -> str:
