@@ -37,6 +37,7 @@ class Sampler:
         self._random = Random(os.getpid())  # its own stream: the program's is not touched
         self._running = None
         self._looks = 0
+        self._blind = False  # a look has failed: no more of them
         self.places = {}
         self.counts = {}
         self.awake = None  # in a worker: a list of one, true while it fetches
@@ -77,15 +78,23 @@ class Sampler:
         flushed = perf_counter()
         try:
             while not stop.acquire(timeout=self._period() * (0.5 + self._random.random())):
-                self._look()
+                if not self._blind:
+                    self._try_to_look()
                 now = perf_counter()
                 if now - flushed >= FLUSH_EVERY:
                     flushed = now
                     self._flush()
         except Exception as error:
-            self._writer.note("missing", what="stack samples", reason=repr(error))
+            self._writer.note("missing", what="the rest of the record", reason=repr(error))
         finally:
             done.release()
+
+    def _try_to_look(self):
+        try:
+            self._look()
+        except Exception as error:
+            self._blind = True  # the record is still to be written
+            self._writer.note("missing", what="stack samples", reason=repr(error))
 
     def _period(self):
         return EARLY_PERIOD if self._looks < EARLY else PERIOD
