@@ -32,6 +32,7 @@ ORDER = (
     "unattributed",
 )
 MOST_LINES = 5  # source lines named for a phase
+ENOUGH_LOOKS = 20  # at the stack, for a phase that none fell into to be called short
 _EVAL = wire.PHASES.index("eval")
 _SAMPLE_SLACK = 0.6  # seconds: a flush holds the samples of the half second before it
 
@@ -89,7 +90,7 @@ def draw(process: Process, iterations: Iterations) -> Ledger:
         phase = "eval" if sample.iterator in iterations.eval_iterators else wire.PHASES[sample.phase]
         by_phase.setdefault(phase, []).append(sample)
     seconds = dict(zip(wire.PHASES, per_step.tolist(), strict=True))
-    known = _attributed(by_phase.get("other", []))
+    known = _attributed(by_phase.get("other", []), sum(s.count for s in samples))
     seconds["unattributed"] = seconds["other"] * (1 - known)
     seconds["other"] *= known
     device = _device(process, iterations)
@@ -124,10 +125,16 @@ def _spent(process: Process, iterations: Iterations) -> tuple[Floats, float, flo
     return spent, float(process.starts()[first]), float(rows["end"][last])
 
 
-def _attributed(samples: list[Sample]) -> float:
-    """The share of looks at the user's own code that found a line of it."""
+def _attributed(samples: list[Sample], looks: int) -> float:
+    """The share of looks at the user's own code that found a line of it.
+
+    It is the user's own by construction: the training thread was in no probe. Too little of it to be looked at once
+    leaves it without lines, not in doubt; too few looks at all leave it in doubt.
+    """
     total = sum(s.count for s in samples)
-    return sum(s.count for s in samples if s.user or s.leaf) / total if total else 0.0
+    if total:
+        return sum(s.count for s in samples if s.user or s.leaf) / total
+    return 1.0 if looks >= ENOUGH_LOOKS else 0.0
 
 
 def _device(process: Process, iterations: Iterations) -> dict[str, float] | None:

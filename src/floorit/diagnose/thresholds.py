@@ -5,7 +5,5 @@
 NAMED = 1.1
 # Of the step in forward, backward and the like: more, and the model's own work is what takes the time.
 COMPUTE_SHARE = 0.5
-# Looks at the stack under which lines are named with a warning.
-FEW_SAMPLES = 20
 # Of the wait for data, spent on unpickling batches in the training process: more, and receiving is what takes the time.
 RECEIVING = 0.5

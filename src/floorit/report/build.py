@@ -12,7 +12,6 @@ from floorit import diagnose
 from floorit.analyse import input as loader_input
 from floorit.analyse import iterations, ledger, syncs
 from floorit.diagnose import verdict
-from floorit.diagnose.thresholds import FEW_SAMPLES
 from floorit.events import Process, RecordReader, read_record
 from floorit.hardware import Environment
 from floorit.report.model import Missing, Program, Rank, Report, RunFacts, StepFacts
@@ -158,7 +157,7 @@ def _device_missing(trained: list[_Trained]) -> list[Missing]:
     first = trained[0]
     if not len(first.process.device):
         said.append(Missing(what="gpu_seconds", reason="the program did not use CUDA"))
-    if first.ledger.samples < FEW_SAMPLES:
+    if first.ledger.samples < ledger.ENOUGH_LOOKS:
         reason = f"only {first.ledger.samples} looks at the stack: train longer for lines to rest on more"
         said.append(Missing(what="source lines", reason=reason))
     if first.iterations.count - first.iterations.warmup < 10:
