@@ -158,12 +158,18 @@ def _():
             _fl.returning(_fl_token)
         except Exception as _fl_error:
             _fl.failed(_fl_error)
+        except BaseException:
+            _fl.interrupted()
+            raise
     _fl_value = VALUE
     if _fl_token is not None and _fl.result is not None:
         try:
             _fl.result(_fl_token, _fl_value)
         except Exception as _fl_error:
             _fl.failed(_fl_error)
+        except BaseException:
+            _fl.interrupted()
+            raise
     return _fl_value
 """
 

@@ -4,6 +4,7 @@ import itertools
 import weakref
 from threading import get_ident
 
+from ..traces import hide_ours
 from ..wire import OPTIMIZER, OTHER
 
 NAME = "optimizer"
@@ -56,6 +57,9 @@ def install(session):
                 session.closure_depth = clock.enter(OTHER)
         except Exception as error:
             fail(error)
+        except BaseException:
+            hide_ours()
+            raise
 
     def after(optimizer, args, kwargs):
         if not open_steps or get_ident() != clock.thread:
@@ -72,6 +76,9 @@ def install(session):
                 steps.stepped(number)
         except Exception as error:
             fail(error)
+        except BaseException:
+            hide_ours()
+            raise
 
     optim.register_optimizer_step_pre_hook(before)
     optim.register_optimizer_step_post_hook(after)
