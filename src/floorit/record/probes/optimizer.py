@@ -45,9 +45,9 @@ def install(session):
         session.missing(NAME, "the probe failed while running: %r" % (error,))
 
     def before(optimizer, args, kwargs):
-        if is_compiling() or broken or get_ident() != clock.thread:
-            return
         try:
+            if is_compiling() or broken or get_ident() != clock.thread:
+                return
             while open_steps and (open_steps[-1][0] is optimizer or open_steps[-1][1] > len(clock.stack)):
                 clock.leave(open_steps.pop()[1])  # that step ended by an exception
             if session.unsettled:
@@ -62,9 +62,9 @@ def install(session):
             raise
 
     def after(optimizer, args, kwargs):
-        if not open_steps or get_ident() != clock.thread:
-            return  # where torch.compile traces this, none is open
         try:
+            if not open_steps or get_ident() != clock.thread:
+                return  # where torch.compile traces this, none is open
             while open_steps:
                 candidate, depth = open_steps.pop()
                 clock.leave(depth)
