@@ -21,6 +21,10 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
+
+from floorit import stats
+
 STEP = Path(__file__).with_name("step.py")
 FLOORIT = [sys.executable, "-m", "floorit"]
 BARE, AGAIN, RECORDED, PROFILED = "bare", "bare (A/A)", "floorit run", "torch.profiler"
@@ -30,9 +34,6 @@ TURN = 0.1  # seconds of a turn, roughly
 PROFILED_SHARE = 0.25  # of the turns of the other arms, and of their steps: what it collects takes long to put away
 SETTLE = 2  # steps at the start of a turn that fill the caches again; not counted
 PROMISED_SHARE, PROMISED_MS = 0.01, 0.05
-# Student's t, 97.5 %, by degrees of freedom.
-T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228}
-T.update({11: 2.201, 12: 2.179, 13: 2.160, 14: 2.145, 15: 2.131, 16: 2.120, 17: 2.110, 18: 2.101, 19: 2.093})
 
 
 def main():
@@ -155,7 +156,8 @@ def rows(rounds, options):
 def row(rounds, size, arm, statistic):
     """One arm against bare, over the rounds."""
     ratios = [ratio(r[size][BARE], r[size][arm], statistic) for r in rounds]
-    percent = [100 * math.expm1(x) for x in interval(ratios)]
+    over_rounds = stats.mean(np.array(ratios))
+    percent = [100 * math.expm1(x) for x in (over_rounds.value, over_rounds.low, over_rounds.high)]
     step = statistics.median(turn[statistic] for r in rounds for turn in r[size][BARE])
     extra = [p / 100 * step for p in percent]
     allowed = max(PROMISED_SHARE * step, PROMISED_MS)
@@ -178,15 +180,6 @@ def ratio(bare, with_arm, statistic):
     if statistic == "median":
         return statistics.median(math.log(b / a) for a, b in pairs)
     return math.log(sum(b for _, b in pairs) / sum(a for a, _ in pairs))
-
-
-def interval(values):
-    """Mean, and its 95 % interval by Student's t."""
-    mean = statistics.fmean(values)
-    if len(values) < 2:
-        return mean, mean, mean
-    half = T.get(len(values) - 1, 1.96) * statistics.stdev(values) / math.sqrt(len(values))
-    return mean, mean - half, mean + half
 
 
 def about(rounds, program):

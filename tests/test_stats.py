@@ -98,3 +98,27 @@ def test_a_rate_turns_the_interval_around():
 def test_a_rate_stays_finite_where_the_seconds_reach_zero():
     found = stats.rate(1, stats.Estimate(value=0.5, low=-0.1, high=1.1, n=3))
     assert found.low <= found.value <= found.high < np.inf
+
+
+def _factor(n, truth):
+    """Pairs whose two halves share what the machine was doing, and differ by a factor."""
+
+    def draw(dice):
+        shared = dice.lognormal(0, 0.5, n)
+        return truth * shared * dice.lognormal(0, 0.05, n), shared * dice.lognormal(0, 0.05, n)
+
+    return draw
+
+
+@pytest.mark.parametrize("n", [3, 5, 12])
+def test_the_ratio_of_pairs_covers_as_often_as_it_claims(n):
+    assert abs(_coverage(lambda pairs: stats.ratio(*pairs), _factor(n, 1.7), 1.7) - CLAIMED) <= 0.02
+
+
+def test_what_both_halves_of_a_pair_share_does_not_widen_their_ratio():
+    found = stats.ratio(np.array([2.0, 20.0, 200.0]), np.array([1.0, 10.0, 100.0]))
+    assert (found.value, found.low, found.high, found.n) == pytest.approx((2, 2, 2, 3))
+
+
+def test_of_no_pairs_there_is_no_ratio():
+    assert stats.ratio(np.zeros(0), np.zeros(0)) is None

@@ -55,6 +55,14 @@ def mean(values: Floats) -> Estimate | None:
     return Estimate(value=value, low=value - half, high=value + half, n=n)
 
 
+def ratio(above: Floats, below: Floats) -> Estimate | None:
+    """How many times as large the one is as the other, measured in pairs: the geometric mean of their ratios."""
+    logs = mean(np.log(above / below))
+    if logs is None:
+        return None
+    return Estimate(value=math.exp(logs.value), low=math.exp(logs.low), high=math.exp(logs.high), n=logs.n)
+
+
 def rate(per_second_of: float, seconds: Estimate) -> Estimate:
     """How many of something a second, where each takes `seconds`."""
     return Estimate(
