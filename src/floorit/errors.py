@@ -4,7 +4,9 @@ FlooritError
 ├── UsageError          the command line does not make sense        exit code 2
 ├── CommandNotFound     the user's command cannot be started        exit code 127
 ├── OutputError         a folder cannot be written                  exit code 73
-└── RecordError         a folder holds no record that can be read   exit code 66
+├── RecordError         a folder holds no record that can be read   exit code 66
+├── TruthError          a case's truth.toml cannot be read          exit code 65
+└── CaseError           a case cannot be run here                   exit code 69
 """
 
 
@@ -41,3 +43,17 @@ class RecordError(FlooritError):
 
     exit_code = 66
     slug = "record"
+
+
+class TruthError(FlooritError):
+    """A case's truth.toml cannot be read."""
+
+    exit_code = 65
+    slug = "truth"
+
+
+class CaseError(FlooritError):
+    """A case cannot be run here."""
+
+    exit_code = 69
+    slug = "case"

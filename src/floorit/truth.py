@@ -1,0 +1,107 @@
+"""What is known of a case: its faults, and what removing each was measured to gain (truth.toml)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from floorit.errors import TruthError
+from floorit.stats import Estimate
+
+NAME = "truth.toml"
+# What stands below this line was measured; above it, the author of the case wrote.
+MARKER = "# measured: written by cases/measure.py; edit nothing below"
+Scale = Literal["cpu", "gpu"]
+SCALES: tuple[Scale, ...] = ("cpu", "gpu")
+_VENDORS = ("nvidia", "amd", "intel")
+
+
+class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A misspelt key is an error, not a fact lost."""
+
+
+class Fault(_Strict, frozen=True, kw_only=True):
+    """One thing that is wrong with a case, at one place."""
+
+    name: str  # of its switch: --fault-free NAME
+    file: str  # relative to the case's folder
+    line: int
+    text: str  # stands on that line
+    summary: str
+    finding: str  # code under which a report should name it
+    phases: list[str]  # of the ledger, that shrink without it
+    results: Literal["same", "rounding", "changed"]  # what removing it may do to the losses
+    why: str | None = None  # they are not the same
+    scales: tuple[Scale, ...] = SCALES  # at which it costs anything
+
+
+class Gain(_Strict, frozen=True, kw_only=True):
+    """What one change gains. Seconds a step, as shipped minus without."""
+
+    speedup: Estimate  # by the program's own timer
+    saved: Estimate  # by the program's own timer
+    ledger_saved: Estimate  # by the report's mean step
+    agrees: bool | None = None  # the two, within a tenth; None: too small a gain to ask
+    on_named: float | None = None  # share of what the ledger saved that lies on the phases named
+    phases: dict[str, float]  # what each phase shrinks by
+    date: str | None = None  # None: as the table it stands in
+    command: str | None = None
+
+
+class Measured(_Strict, frozen=True, kw_only=True):
+    """A case, measured on one machine."""
+
+    date: str
+    command: str
+    machine: str
+    torch: str
+    scale: Scale
+    rounds: int
+    step_seconds: Estimate  # as shipped, by the program's own timer
+    ledger_seconds: Estimate  # as shipped, the report's mean step
+    verdicts: dict[str, int]  # as shipped: how many runs were given each
+    faults: dict[str, Gain] = {}
+    all_off: Gain | None = None
+
+
+class Truth(_Strict, frozen=True, kw_only=True):
+    """All that is known of a case."""
+
+    case: str
+    seed: str  # the write-up it comes from
+    complaint: str
+    verdict: dict[Scale, str]
+    data_sha256: str | None = None  # of the files of the CPU scale
+    faults: list[Fault] = msgspec.field(name="fault")
+    measured: dict[str, Measured] = {}
+
+    def at(self, scale: Scale) -> list[Fault]:
+        """The faults that cost something at this scale."""
+        return [fault for fault in self.faults if scale in fault.scales]
+
+    def measured_on(self, key: str, scale: Scale) -> tuple[str, Measured] | None:
+        """What was measured on such a device, else on any other at this scale; with that device's key."""
+        if key in self.measured:
+            return key, self.measured[key]
+        return next(((name, found) for name, found in self.measured.items() if found.scale == scale), None)
+
+
+def load(folder: Path) -> Truth:
+    """Read a case's truth."""
+    try:
+        return msgspec.toml.decode((folder / NAME).read_bytes(), type=Truth)
+    except FileNotFoundError:
+        raise TruthError(f"{folder} is no case: it has no {NAME}") from None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise TruthError(f"{folder / NAME} cannot be read: {error}") from None
+
+
+def device_key(gpu: str | None, scale: Scale) -> str:
+    """A short name for what a case was measured on: cpu, or the GPU's model; the scale, where it is not the usual."""
+    if gpu is None:
+        return "cpu" if scale == "cpu" else "cpu-gpu-scale"
+    words = [word for word in re.split(r"[^a-z0-9]+", gpu.lower()) if word and word not in _VENDORS]
+    return "-".join(words if scale == "gpu" else [*words, "cpu-scale"])
