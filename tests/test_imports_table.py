@@ -18,14 +18,16 @@ MAY_IMPORT = {
     "record": set(),  # runs in the user's process
     "stats": set(),
     "events": {"record"},  # only record.wire, see below
+    "truth": {"stats"},
     "hardware": set(),
     "runfile": {"hardware"},
     "analyse": {"events", "stats", "record"},
     "diagnose": {"analyse", "events", "stats", "record"},
-    "report": {"analyse", "diagnose", "events", "hardware", "runfile", "stats", "record"},
+    "report": {"analyse", "diagnose", "events", "hardware", "runfile", "stats", "truth", "record"},
     "launch": {"record", "hardware"},
     "live": {"analyse", "events", "record"},
-    "cli": {"__init__", "launch", "live", "hardware", "runfile", "report"},
+    "demo": {"truth"},
+    "cli": {"__init__", "demo", "launch", "live", "hardware", "runfile", "report", "truth"},
 }
 
 # What a part may import from outside of the standard library.
@@ -33,6 +35,7 @@ MAY_INSTALL = {
     "record": {"torch"},
     "stats": {"msgspec", "numpy"},
     "events": {"msgspec", "numpy"},
+    "truth": {"msgspec"},
     "hardware": {"msgspec", "psutil", "pynvml"},
     "runfile": {"msgspec"},
     "analyse": {"msgspec", "numpy"},
@@ -40,15 +43,16 @@ MAY_INSTALL = {
     "report": {"msgspec", "numpy", "rich"},
     "launch": {"msgspec"},
     "live": {"numpy"},
+    "demo": {"msgspec"},
     "cli": {"msgspec"},
 }
 
 # Pure: values in, values out. No torch, no other process, no clock.
-PURE = ("events", "stats", "analyse", "diagnose", "report")
+PURE = ("events", "stats", "truth", "analyse", "diagnose", "report")
 IMPURE_MODULES = {"torch", "subprocess", "time", "datetime", "random", "socket", "threading", "multiprocessing"}
 
 # Only what the user sees may print, or write to a stream.
-SILENT = ("events", "stats", "analyse", "diagnose", "record", "runfile", "hardware")
+SILENT = ("events", "stats", "truth", "analyse", "diagnose", "record", "runfile", "hardware")
 
 
 def _files():

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from floorit import __version__, hardware, launch, live, runfile
+from floorit import __version__, demo, hardware, launch, live, runfile
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
-from floorit.report import build, model, terminal
+from floorit.report import beside, build, model, terminal
+from floorit.truth import SCALES, Scale
 
 FOLDER = "floorit-runs"
 STATUS_BYTES = 512  # room for the recorder's last words, made beforehand
@@ -28,6 +29,17 @@ examples:
 
 The program runs as it would without floorit: same arguments, same output, same exit code.
 What floorit says goes to stderr; --json puts the report on stdout after the program has ended.
+"""
+
+_DEMO_EXAMPLES = f"""\
+cases:
+  {", ".join(demo.NAMES)}
+
+examples:
+  floorit demo
+  floorit demo detector --scale gpu
+
+Data is made once and kept in $FLOORIT_CASES, else in ~/.cache/floorit-cases.
 """
 
 
@@ -108,6 +120,21 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--json", action="store_true", help="print report.json instead")
     report.set_defaults(verb=_report)
 
+    shown = verbs.add_parser(
+        "demo",
+        help="run one of five slow training programs and show what was found beside what is true",
+        description="Make the data of a training program with known faults, run it under `floorit run`,"
+        " and show the report beside the truth.",
+        epilog=_DEMO_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    shown.add_argument("case", nargs="?", default=demo.DEFAULT, metavar="CASE", help=f"default: {demo.DEFAULT}")
+    shown.add_argument("--scale", choices=SCALES, help="its size (default: gpu if torch can use one, else cpu)")
+    shown.add_argument(
+        "--out", type=Path, metavar="DIR", help=f"folder for record and report (default: a new one in {FOLDER}/)"
+    )
+    shown.set_defaults(verb=_demo, steps=None, json=False, quiet=False)
+
     env = verbs.add_parser("env", help="describe this machine and the torch that programs would use")
     env.add_argument("--json", action="store_true", help="as JSON")
     env.set_defaults(verb=_env)
@@ -125,7 +152,27 @@ def _run(options: argparse.Namespace) -> int:
     if not options.command:
         raise UsageError("what is to be run? For example: floorit run train.py")
     command = launch.resolve(options.command)
-    folder = _make_folder(options.out, options.command)
+    folder = _make_folder(options.out, _name_of(options.command))
+    _, code = _record(command, folder, options)
+    return launch.leave_like(code)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    case = demo.outside_of_libraries(demo.find(options.case))
+    python = demo.examine(launch.interpreter(), ask_cuda=options.scale is None)
+    demo.require(python)
+    scale: Scale = options.scale or ("gpu" if python.cuda else "cpu")
+    folder = _make_folder(options.out, case.name)
+    data = demo.make_data(case, scale, python.path, sys.stderr)
+    options.command = demo.command(case, scale, python.path, data, folder / "train")
+    print(f"floorit: recording {' '.join(map(terminal.relative, options.command))}", file=sys.stderr, flush=True)
+    report, code = _record(options.command, folder, options)
+    terminal.draw(beside.render(beside.compare(report, case.truth, case.folder, scale)), sys.stderr)
+    return launch.leave_like(code)
+
+
+def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tuple[model.Report, int]:
+    """Run a command to its end, recorded; the report, and how the program ended."""
     record = folder / "record"
     run = runfile.RunFile(
         command=options.command,
@@ -140,11 +187,10 @@ def _run(options: argparse.Namespace) -> int:
     finally:
         watcher.close()
     run = msgspec.structs.replace(run, exit_code=launch.shell_code(code), seconds=seconds)
-    _finish(folder, run, watcher, options)
-    return launch.leave_like(code)
+    return _finish(folder, run, watcher, options), code
 
 
-def _finish(folder: Path, run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace) -> None:
+def _finish(folder: Path, run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace) -> model.Report:
     """Write and show the report. The program has run: what fails here must not hide how it ended."""
     report = build.assemble(folder, run, watcher.reader)
     try:
@@ -158,12 +204,16 @@ def _finish(folder: Path, run: runfile.RunFile, watcher: live.Live, options: arg
         sys.stdout.buffer.flush()
     if not options.quiet:
         terminal.show(report, sys.stderr)
+    return report
 
 
-def _make_folder(wanted: Path | None, command: list[str]) -> Path:
+def _name_of(command: list[str]) -> str:
+    return Path(next((word for word in command if word.endswith(".py")), command[0])).stem.strip("-") or "run"
+
+
+def _make_folder(wanted: Path | None, name: str) -> Path:
     """The run's folder, with room for a record in it. One that cannot be written must not keep the program from
     training: then the record goes to a temporary folder."""
-    name = Path(next((word for word in command if word.endswith(".py")), command[0])).stem.strip("-") or "run"
     stamped = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = wanted or _unused(Path(FOLDER) / stamped)
     try:

@@ -54,8 +54,12 @@ _MEANING = {
 
 def show(report: Report, stream: TextIO) -> None:
     """Write the report to a stream."""
-    console = _console(stream)
-    console.print(render(report))
+    draw(render(report), stream)
+
+
+def draw(what: RenderableType, stream: TextIO) -> None:
+    """Write anything as the report is written."""
+    _console(stream).print(what)
 
 
 def _console(stream: TextIO) -> Console:
