@@ -389,7 +389,7 @@ def markdown(measurement):
         f"### {measurement.case.name} on {measurement.key}",
         "",
         f"Machine: {found.machine}; torch {found.torch}; {found.date}  ",
-        f"Command: `{found.command}` ({found.rounds} rounds; 95 % intervals over rounds)  ",
+        f"Command: `{found.command}` (rounds: {found.rounds}; 95 % intervals over rounds)  ",
         f"As shipped: {interval(found.step_seconds, 1e3)} ms a step by its own timer,"
         f" {interval(found.ledger_seconds, 1e3)} by the ledger; verdict {verdicts},"
         f" expected {known.verdict[measurement.options.scale]}",

@@ -15,6 +15,7 @@ from floorit.diagnose import Finding
 from floorit.hardware import Environment
 from floorit.report import beside
 from floorit.report.model import Program, Report
+from floorit.stats import Estimate
 
 TARGETS = "import numpy\ndef targets(n):\n    for y in range(n):\n        pass\n\n\ndef other():\n    pass\n"
 
@@ -101,7 +102,7 @@ def drawn(told: beside.Beside) -> str:
 def test_the_table_says_the_gain_with_its_spread_date_and_device(case: Path) -> None:
     told = drawn(beside.compare(report([finding("input-bound", at(3))]), truth.load(case), case, "cpu"))
     assert "as expected" in told
-    assert "2.00x (1.90 to 2.10)" in told
+    assert "2.00x faster (1.90 to 2.10)" in told
     assert "2026-11-15" in told
     assert "measured on cpu" in told
     assert "data/targets.py:3" in told
@@ -119,3 +120,16 @@ def test_nothing_measured_is_said(case: Path) -> None:
     told = drawn(beside.compare(report([]), known, case, "cpu"))
     assert "not measured" in told
     assert "cases/measure.py" in told
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "n", "said"),
+    [
+        (1.4, 1.6, 5, "1.50x faster (1.40 to 1.60)"),
+        (0.9, 1.1, 5, "unclear: 1.00x (0.90 to 1.10)"),
+        (0.7, 0.9, 5, "slower: 0.80x (0.70 to 0.90)"),
+        (1.5, 1.5, 1, "1.50x as fast, one pair"),
+    ],
+)
+def test_a_gain_that_cannot_be_told_is_not_called_one(low: float, high: float, n: int, said: str) -> None:
+    assert beside.factor(Estimate(value=(low + high) / 2, low=low, high=high, n=n)) == said

@@ -107,29 +107,30 @@ def render(beside: Beside) -> RenderableType:
     agreed = "as expected" if beside.expected == beside.given else f"but {beside.expected} was expected"
     table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim", pad_edge=False)
     table.add_column("what is wrong with it", overflow="fold")
-    table.add_column("at", no_wrap=True)
-    table.add_column("finding", no_wrap=True)
-    table.add_column("in this report", overflow="fold")
-    table.add_column("without it", no_wrap=True)
+    table.add_column("in this report", no_wrap=True)
+    table.add_column("a step without it", no_wrap=True)
     for row in beside.rows:
         fault = row.fault
-        table.add_row(fault.summary, f"{fault.file}:{fault.line}", fault.finding, _said(row), _gain(row.gain))
+        cause = Text.assemble(fault.summary, (f"\n{fault.file}:{fault.line}", "dim"))
+        table.add_row(cause, _said(row), _gain(row.gain))
     if beside.measured is not None and beside.measured.all_off is not None:
-        table.add_row("all of it", "", "", "", _gain(beside.measured.all_off))
+        table.add_row("all of it", "", _gain(beside.measured.all_off))
     return Group(
-        Text.assemble(("the truth  ", "dim"), (f"{beside.truth.case}: the verdict is {agreed}", "bold")),
-        Text(f'           its author says: "{beside.truth.complaint}"'),
+        Text(),
+        Text.assemble(("truth    ", "dim"), (f"{beside.truth.case}: the verdict is {agreed}", "bold")),
+        Text(f'         its author says: "{beside.truth.complaint}"'),
         Text(),
         table,
-        Text(_source(beside), style="dim"),
         Text(),
+        Text(_source(beside), style="dim"),
     )
 
 
 def _said(row: Row) -> Text:
-    missing = row.found is None and row.placed is None
-    text = "no" if missing else f"{_FOUND[row.found]}, {_PLACED[row.placed]}"
-    return Text(text, style="yellow" if row.found is None or row.placed is None else "green")
+    """The finding that should name it, and below whether it does."""
+    named = row.found is not None and row.placed is not None
+    text = "no" if row.found is None and row.placed is None else f"{_FOUND[row.found]}, {_PLACED[row.placed]}"
+    return Text.assemble(row.fault.finding, "\n", (text, "green" if named else "yellow"))
 
 
 def _gain(gain: Gain | None) -> str:
@@ -137,9 +138,13 @@ def _gain(gain: Gain | None) -> str:
 
 
 def factor(speedup: Estimate) -> str:
-    """A speed-up with its interval; of one pair there is none."""
-    spread = f" ({speedup.low:.2f} to {speedup.high:.2f})" if speedup.n > 1 else " (one pair of runs)"
-    return f"{speedup.value:.2f}x{spread}"
+    """A speed-up with its interval; of one pair of runs there is none."""
+    if speedup.n < 2:
+        return f"{speedup.value:.2f}x as fast, one pair"
+    spread = f"({speedup.low:.2f} to {speedup.high:.2f})"
+    if speedup.low > 1:
+        return f"{speedup.value:.2f}x faster {spread}"
+    return f"{'slower' if speedup.high < 1 else 'unclear'}: {speedup.value:.2f}x {spread}"
 
 
 def _source(beside: Beside) -> str:
@@ -147,6 +152,6 @@ def _source(beside: Beside) -> str:
         return "what each fault costs has not been measured yet: python cases/measure.py"
     where = beside.device if beside.same_device else f"{beside.device}, which this machine is not"
     return (
-        f"speed-up of a step without it, 95 % interval: measured on {where}: {beside.measured.machine},"
-        f" {beside.measured.date}, {beside.measured.rounds} rounds of paired runs"
+        f"without it: measured on {where} ({beside.measured.machine}), {beside.measured.date},"
+        f" {beside.measured.rounds} rounds of paired runs, 95 % interval"
     )
