@@ -17,15 +17,16 @@ MAY_IMPORT = {
     "errors": set(),
     "record": set(),  # runs in the user's process
     "stats": set(),
-    "events": {"record"},  # only record.wire, see below
+    "replay": {"record"},  # only record.wire, see below
+    "events": {"record", "replay"},
     "truth": {"stats"},
     "hardware": set(),
     "runfile": {"hardware"},
-    "analyse": {"events", "stats", "record"},
-    "diagnose": {"analyse", "events", "stats", "record"},
+    "analyse": {"events", "replay", "stats", "record"},
+    "diagnose": {"analyse", "events", "replay", "stats", "record"},
     "report": {"analyse", "diagnose", "events", "hardware", "runfile", "stats", "truth", "record"},
     "launch": {"record", "hardware"},
-    "live": {"analyse", "events", "record"},
+    "live": {"analyse", "events", "replay", "record"},
     "demo": {"truth"},
     "cli": {"__init__", "demo", "launch", "live", "hardware", "runfile", "report", "truth"},
 }
@@ -34,6 +35,7 @@ MAY_IMPORT = {
 MAY_INSTALL = {
     "record": {"torch"},
     "stats": {"msgspec", "numpy"},
+    "replay": {"msgspec"},
     "events": {"msgspec", "numpy"},
     "truth": {"msgspec"},
     "hardware": {"msgspec", "psutil", "pynvml"},
@@ -48,11 +50,11 @@ MAY_INSTALL = {
 }
 
 # Pure: values in, values out. No torch, no other process, no clock.
-PURE = ("events", "stats", "truth", "analyse", "diagnose", "report")
+PURE = ("replay", "events", "stats", "truth", "analyse", "diagnose", "report")
 IMPURE_MODULES = {"torch", "subprocess", "time", "datetime", "random", "socket", "threading", "multiprocessing"}
 
 # Only what the user sees may print, or write to a stream.
-SILENT = ("events", "stats", "truth", "analyse", "diagnose", "record", "runfile", "hardware")
+SILENT = ("replay", "events", "stats", "truth", "analyse", "diagnose", "record", "runfile", "hardware")
 
 
 def _files():

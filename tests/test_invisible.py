@@ -515,13 +515,13 @@ def test_probe_that_cannot_be_installed_is_named(tmp_path: Path, unharmed: Unhar
 
 
 HOOKS = [
-    ("steps", "Steps._cut", 30),
-    ("clock", "PhaseClock.enter", 300),
-    ("clock", "PhaseClock.leave", 300),
-    ("steps", "Steps.batch", 30),
-    ("steps", "Steps.stepped", 30),
-    ("steps", "Steps.went_backward", 30),
-    ("clock", "PhaseClock.enter_settling", 30),
+    ("log", "Log.batch", 30),
+    ("log", "Log.step", 30),
+    ("log", "Log.went_backward", 30),
+    ("probes.module", "_Calls._describe", 0),
+    ("probes.loader", "_Batches._describe", 0),
+    ("probes.loader", "_Batches.got", 30),
+    ("probes.optimizer", "_Steps.before", 30),
     ("sampler", "Sampler._look", 2),
     ("session", "Session.settle", 0),
 ]

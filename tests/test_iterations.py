@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from floorit import events
+from floorit import events, replay
 from floorit.analyse import iterations
 from floorit.analyse.iterations import BETWEEN, EVAL, TRAIN
 from floorit.record import wire
-from floorit.record.wire import BATCH, EXHAUSTED, GRAD_FORWARD, NO_GRAD_FORWARD, OPTIMIZER_STEP, START
+from floorit.replay import BATCH, EXHAUSTED, GRAD_FORWARD, NO_GRAD_FORWARD, OPTIMIZER_STEP, START, Row
 
 
 class Rows:
@@ -22,10 +22,9 @@ class Rows:
         self._now += seconds
         spent = [0.0] * len(wire.PHASES)
         spent[wire.FORWARD] = seconds
-        count = steps.bit_count()
-        self._rows.append(
-            wire.ROW.pack(self._now, iterator, samples, steps, backwards, opened, flags, 0, count, *spent)
-        )
+        row = Row(opened, iterator, samples, steps, backwards, flags, 0, steps.bit_count())
+        row.end, row.spent = round(self._now * 1e9), [round(s * 1e9) for s in spent]
+        self._rows.append(row)
         return self
 
     def start(self, seconds=3.0):
@@ -47,7 +46,7 @@ class Rows:
     def find(self):
         process = events.Process()
         process.add(wire.JSON_TAG, b'{"kind": "process", "pid": 1, "started": 100.0}')
-        process.add(wire.ROWS_TAG, b"".join(self._rows))
+        process.add_rows(self._rows)
         return iterations.find(process)
 
 
@@ -115,7 +114,7 @@ def test_without_a_loader_what_follows_the_last_step_is_no_iteration():
 
 
 def test_without_loader_and_optimizer_an_iteration_lies_between_backward_passes():
-    found = Rows().train(20, opened=wire.BACKWARD_CALL, iterator=0, steps=0).find()
+    found = Rows().train(20, opened=replay.BACKWARD_CALL, iterator=0, steps=0).find()
     assert (found.border, found.count, found.optimizer_steps) == ("backward passes", 20, 0)
 
 
@@ -158,7 +157,7 @@ def test_the_first_step_is_always_warm_up():
 
 
 def test_warm_up_lasts_until_compilation_is_over():
-    flags = GRAD_FORWARD | wire.COMPILED
+    flags = GRAD_FORWARD | replay.COMPILED
     rows = Rows().start().train(1, seconds=20.0, flags=flags).train(2).add(seconds=9.0, flags=flags)
     found = rows.train(40).end_pass().find()
     assert found.warmup == 4
@@ -166,7 +165,7 @@ def test_warm_up_lasts_until_compilation_is_over():
 
 
 def test_compiling_again_later_is_told_but_is_not_warm_up():
-    rows = Rows().start().train(20).add(seconds=9.0, flags=GRAD_FORWARD | wire.COMPILED)
+    rows = Rows().start().train(20).add(seconds=9.0, flags=GRAD_FORWARD | replay.COMPILED)
     found = rows.train(20).end_pass().find()
     assert found.warmup == 1
     assert np.flatnonzero(found.compiled).tolist() == [20]

@@ -3,16 +3,18 @@
 import json
 import random
 import struct
+from array import array
 
 import pytest
 
 from floorit import events
 from floorit.record import wire
+from floorit.replay import BATCH
 
 
 def _some_frames(count=5):
     rows = [struct.pack("<d", n) * 3 for n in range(count)]
-    return [wire.frame(wire.ROWS_TAG, row) for row in rows]
+    return [wire.frame(wire.LOG_TAG, row) for row in rows]
 
 
 def _payloads(data):
@@ -20,8 +22,8 @@ def _payloads(data):
 
 
 def test_a_frame_comes_back_as_it_went():
-    data = wire.frame(wire.FETCH_TAG, b"abc") + wire.frame(wire.ROWS_TAG, b"")
-    assert [(tag, payload) for tag, payload, _ in wire.frames(data)] == [(b"W", b"abc"), (b"R", b"")]
+    data = wire.frame(wire.FETCH_TAG, b"abc") + wire.frame(wire.LOG_TAG, b"")
+    assert [(tag, payload) for tag, payload, _ in wire.frames(data)] == [(b"W", b"abc"), (b"L", b"")]
 
 
 def test_the_offset_is_where_the_next_frame_begins():
@@ -38,23 +40,29 @@ def test_a_note_is_json_with_its_kind():
     assert isinstance(note["odd"], str)  # what JSON does not know is written as text, not raised
 
 
-@pytest.mark.parametrize(("packed", "dtype"), [
-    (wire.ROW, events.ROW),
-    (wire.DEVICE_ROW, events.DEVICE_ROW),
-    (wire.FETCH, events.FETCH),
-])  # fmt: skip
-def test_both_sides_agree_on_the_size_of_a_row(packed, dtype):
-    assert packed.size == dtype.itemsize
+def test_both_sides_agree_on_the_size_of_a_fetch():
+    assert wire.FETCH.size == events.FETCH.itemsize
 
 
-def test_both_sides_agree_on_the_columns_of_a_row():
-    seconds = [float(n) for n in range(len(wire.PHASES))]
+def test_the_kinds_of_events_are_told_apart():
+    """A phase's number fits between IN, OUT and LEAF, and every kind into the bits of a word that are its."""
+    assert wire.IN + len(wire.PHASES) <= wire.OUT
+    assert wire.OUT + len(wire.PHASES) <= wire.LEAF
+    assert wire.LEAF + len(wire.PHASES) <= wire.MODEL_IN
+    assert wire.END <= wire.KIND == (1 << wire.SHIFT) - 1
+
+
+def test_a_log_becomes_rows():
     process = events.Process()
-    process.add(wire.ROWS_TAG, wire.ROW.pack(1.5, 2, 3, 4, 5, 6, 7, 8, 9, *seconds))
-    row = process.rows[0]
-    names = ("end", "iterator", "samples", "optimizers", "backwards", "opened", "flags", "ready", "steps")
-    assert [row[name] for name in names] == [1.5, 2, 3, 4, 5, 6, 7, 8, 9]
-    assert row["seconds"].tolist() == seconds
+    process.add(wire.JSON_TAG, b'{"kind": "process", "pid": 1, "started": 0.000001}')
+    words = [3000, 2 << wire.SHIFT | wire.NEXT_IN, 4000, 9 << wire.SHIFT | wire.NEXT_OUT, 4500, wire.END]
+    for at in (0, 2, 4):  # as it comes, in pieces
+        process.add(wire.LOG_TAG, array("q", words[at : at + 2]).tobytes())
+    before, row = process.rows
+    assert (before["end"], before["seconds"].sum()) == pytest.approx((3e-6, 2e-6))
+    assert (row["iterator"], row["samples"], row["opened"]) == (2, 8, BATCH)
+    assert row["seconds"][wire.DATA_WAIT] == pytest.approx(1e-6)
+    assert process.starts().tolist() == pytest.approx([1e-6, 3e-6])
 
 
 def test_both_sides_agree_on_the_columns_of_a_fetch():
@@ -78,7 +86,7 @@ def test_a_torn_frame_in_the_middle_costs_only_itself():
 
 
 def test_what_looks_like_a_frame_inside_a_payload_is_not_read_twice():
-    inner = wire.frame(wire.ROWS_TAG, b"inner")
+    inner = wire.frame(wire.LOG_TAG, b"inner")
     assert _payloads(wire.frame(wire.JSON_TAG, inner)) == [inner]
 
 
@@ -100,11 +108,11 @@ def test_noise_holds_no_frames():
 
 
 def test_a_length_beyond_the_end_is_waited_for():
-    whole = wire.frame(wire.ROWS_TAG, b"x" * 100)
+    whole = wire.frame(wire.LOG_TAG, b"x" * 100)
     assert _payloads(whole[:50]) == []
     assert _payloads(whole) == [b"x" * 100]
 
 
 def test_a_frame_of_another_version_is_passed_over():
-    other = b"F9" + wire.frame(wire.ROWS_TAG, b"later")[2:]
-    assert _payloads(other + wire.frame(wire.ROWS_TAG, b"ours")) == [b"ours"]
+    other = b"F9" + wire.frame(wire.LOG_TAG, b"later")[2:]
+    assert _payloads(other + wire.frame(wire.LOG_TAG, b"ours")) == [b"ours"]

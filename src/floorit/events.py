@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from floorit.errors import RecordError
 from floorit.record import wire
+from floorit.replay import Replay, Row
 
 _P = len(wire.PHASES)
 ROW = np.dtype(
@@ -41,7 +42,8 @@ FETCH = np.dtype(
         ("send", "<f4"),
     ]
 )
-_TABLES = {wire.ROWS_TAG: ("rows", ROW), wire.DEVICE_TAG: ("device", DEVICE_ROW), wire.FETCH_TAG: ("fetches", FETCH)}
+_NANO = 1e-9
+_MOST, _MOST_SAMPLES = 0xFFFF, 0xFFFFFFFF
 
 Rows = NDArray[Any]
 
@@ -56,14 +58,13 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """Looks at the stack that found the same thing."""
+    """One look at the stack."""
 
     at: float
     phase: int
     iterator: int
     user: Place | None
     leaf: Place | None
-    count: int
 
 
 class Process:
@@ -80,6 +81,7 @@ class Process:
         self.missing: list[dict[str, str]] = []
         self.switches: list[dict[str, Any]] = []
         self.ended: float | None = None
+        self._replay: Replay | None = None
         self._places: dict[tuple[int, int], Place] = {}
         self._parts: dict[str, list[Rows]] = {"rows": [], "device": [], "fetches": []}
 
@@ -122,13 +124,43 @@ class Process:
 
     def add(self, tag: bytes, payload: bytes) -> None:
         """Take in one frame."""
-        if tag in _TABLES:
-            name, dtype = _TABLES[tag]
-            self._parts[name].append(np.frombuffer(payload[: len(payload) // dtype.itemsize * dtype.itemsize], dtype))
-            return
-        note = json.loads(payload)
-        if isinstance(note, dict):
-            self._note(note.pop("kind", None), note)
+        if tag == wire.LOG_TAG:
+            self._play(np.frombuffer(payload, "<i8").tolist())
+        elif tag == wire.MARKS_TAG:
+            self._mark(payload)
+        elif tag == wire.FETCH_TAG:
+            self._parts["fetches"].append(np.frombuffer(payload, FETCH))
+        else:
+            note = json.loads(payload)
+            if isinstance(note, dict):
+                self._note(note.pop("kind", None), note)
+
+    def _play(self, words: list[int]) -> None:
+        if self._replay is None:
+            self._replay = Replay(round(float(self.facts.get("started") or 0) / _NANO) or words[0])
+        replay = self._replay
+        replay.feed(words)
+        self.add_rows(replay.rows)
+        replay.rows.clear()
+        for look in replay.looks:
+            self._looked(self.key[1], look.time, look.phase, look.iterator, look.user, look.leaf)
+        replay.looks.clear()
+
+    def add_rows(self, rows: list[Row]) -> None:
+        """Take in what lies between borders, played back."""
+        if rows:
+            self._parts["rows"].append(np.array([_columns(row) for row in rows], ROW))
+
+    def _mark(self, payload: bytes) -> None:
+        at = 0
+        while self._replay is not None and at < len(payload):
+            began, count = wire.MARKS.unpack_from(payload, at)
+            at += wire.MARKS.size
+            self._replay.marks(began, np.frombuffer(payload, "<f4", count, at).tolist())
+            at += 4 * count
+        if self._replay is not None and self._replay.device:
+            self._parts["device"].append(np.array(self._replay.device, DEVICE_ROW))
+            self._replay.device.clear()
 
     def _note(self, kind: str | None, note: dict[str, Any]) -> None:
         if kind == "process":
@@ -139,16 +171,38 @@ class Process:
             place = Place(str(note["file"]), int(note["line"]), str(note["function"]), str(note["origin"]))
             self._places[note["pid"], note["id"]] = place
         elif kind == "samples":
-            for phase, iterator, user, leaf, count in note["counts"]:
-                at, pid = note["at"], note["pid"]
-                places = self._places.get((pid, user)), self._places.get((pid, leaf))
-                self.samples.append(Sample(at, phase, iterator, *places, count))
+            for time, user, leaf in note["looks"]:
+                if note["worker"]:
+                    self._looked(note["pid"], time, wire.DATA_WAIT, 0, user, leaf)
+                elif self._replay is not None:
+                    self._replay.look(time, user, leaf)
         elif kind in ("syncs", "received", "missing"):
             getattr(self, kind).append(note)
         elif kind == "switch":
             self.switches.append(note)
         elif kind == "end":
             self.ended = note["at"]
+
+
+    def _looked(self, pid: int, time: int, phase: int, iterator: int, user: int, leaf: int) -> None:
+        places = self._places.get((pid, user)), self._places.get((pid, leaf))
+        self.samples.append(Sample(time * _NANO, phase, iterator, *places))
+
+
+def _columns(row: Row) -> tuple[Any, ...]:
+    """A row as it stands in the table."""
+    return (
+        row.end * _NANO,
+        row.iterator,
+        min(row.samples, _MOST_SAMPLES),
+        row.optimizers,
+        min(row.backwards, _MOST),
+        row.opened,
+        row.flags,
+        min(row.ready, _MOST),
+        min(row.steps, _MOST),
+        [nanoseconds * _NANO for nanoseconds in row.spent],
+    )
 
 
 class RecordReader:

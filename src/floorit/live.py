@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import TextIO
 
+from floorit import replay
 from floorit.analyse import iterations
 from floorit.events import Process, RecordReader
 from floorit.record import wire
@@ -106,7 +107,7 @@ class Live:
         length = process.loaders.get(this.get("loader", 0), {}).get("length")
         if not length:
             return None
-        done = int(((rows["iterator"] == this["id"]) & (rows["opened"] == wire.BATCH)).sum())
+        done = int(((rows["iterator"] == this["id"]) & (rows["opened"] == replay.BATCH)).sum())
         return f"{max(length - done, 0) * pace:.0f} s left in this epoch" if done <= length else None
 
 

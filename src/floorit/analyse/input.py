@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from floorit import replay
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.ledger import Line, lines
 from floorit.events import Process, Rows
@@ -43,7 +44,7 @@ def describe(process: Process, shared: Process | None, iterations: Iterations) -
     fetches = source.fetches if source is not None else process.fetches[:0]
     fetches = fetches[np.isin(fetches["pid"], list(pids)) & (fetches["end"] >= begin) & (fetches["end"] <= end)]
     samples = [s for s in source.samples if s.phase == wire.DATA_WAIT and s.at >= begin] if source else []
-    queued = rows[np.isin(rows["iterator"], trained) & (rows["ready"] != wire.NO_QUEUE) & (rows["end"] >= begin)]
+    queued = rows[np.isin(rows["iterator"], trained) & (rows["ready"] != replay.NO_QUEUE) & (rows["end"] >= begin)]
     per_sample = fetches["fetch"].astype(np.float64) / np.maximum(fetches["samples"], 1)
     received = sum(r["batches"] for r in process.received)
     return Workers(

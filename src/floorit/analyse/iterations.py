@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from floorit import replay
 from floorit.events import Process, Rows
-from floorit.record import wire
 from floorit.stats import Floats
 
 # Row kinds.
@@ -58,10 +58,10 @@ def find(process: Process) -> Iterations | None:
     training, evaluation = _passes(rows)
     steps = int(rows["steps"].astype(np.int64).sum())
     in_pass = np.isin(rows["iterator"], list(training))
-    batches = (rows["opened"] == wire.BATCH) & in_pass
+    batches = (rows["opened"] == replay.BATCH) & in_pass
     if batches.any() and steps <= STEPS_PER_BATCH * int(batches.sum()):
         border, begins = "batches", batches
-        ended = rows["opened"] == wire.EXHAUSTED
+        ended = rows["opened"] == replay.EXHAUSTED
     else:
         border = "optimizer steps" if steps else "backward passes"
         ends = _last_steps(rows["optimizers"]) if steps else rows["backwards"] > 0
@@ -77,9 +77,9 @@ def find(process: Process) -> Iterations | None:
 
 def _passes(rows: Rows) -> tuple[set[int], set[int]]:
     """Passes over data that train, and passes that evaluate: a forward but never a backward."""
-    alive = (rows["opened"] != wire.EXHAUSTED) & (rows["iterator"] > 0)
+    alive = (rows["opened"] != replay.EXHAUSTED) & (rows["iterator"] > 0)
     trains = alive & (rows["backwards"] > 0)
-    forwards = alive & ((rows["flags"] & (wire.GRAD_FORWARD | wire.NO_GRAD_FORWARD)) > 0)
+    forwards = alive & ((rows["flags"] & (replay.GRAD_FORWARD | replay.NO_GRAD_FORWARD)) > 0)
     training = set(np.unique(rows["iterator"][trains]).tolist())
     evaluation = set(np.unique(rows["iterator"][forwards]).tolist()) - training
     return training, evaluation
@@ -121,7 +121,7 @@ def _optimizer_steps(rows: Rows, of_row: Ints, trains: Bools, count: int) -> int
 
 def _kinds(rows: Rows, evaluation: set[int], ended: Bools) -> Ints:
     kind = np.full(len(rows), TRAIN, np.int64)
-    evaluates = np.isin(rows["iterator"], list(evaluation)) & (rows["opened"] == wire.BATCH)
+    evaluates = np.isin(rows["iterator"], list(evaluation)) & (rows["opened"] == replay.BATCH)
     kind[ended] = BETWEEN
     kind[evaluates] = EVAL
     return kind
@@ -137,7 +137,7 @@ def _build(
     seconds: Floats = np.bincount(of_row[trains], weights=lengths[trains], minlength=count)[:count].astype(np.float64)
     samples = _samples(rows, of_row, trains, training if border == "batches" else None, count)
     compiled = np.zeros(count, bool)
-    compiled[of_row[trains & ((rows["flags"] & wire.COMPILED) > 0)]] = True
+    compiled[of_row[trains & ((rows["flags"] & replay.COMPILED) > 0)]] = True
     steps = _optimizer_steps(rows, of_row, of_row >= 0, count)
     warmup = warmup_length(seconds, compiled)
     return Iterations(
@@ -161,7 +161,7 @@ def _samples(rows: Rows, of_row: Ints, trains: Bools, training: set[int] | None,
     """Samples of each iteration: of its batches, or where there is no loader, what the model was called with."""
     each = rows["samples"].astype(np.int64)
     if training is not None:
-        each = np.where((rows["opened"] == wire.BATCH) & np.isin(rows["iterator"], list(training)), each, 0)
+        each = np.where((rows["opened"] == replay.BATCH) & np.isin(rows["iterator"], list(training)), each, 0)
     samples = np.zeros(count, np.int64)
     several_optimizers = bool(np.bitwise_or.reduce(rows["optimizers"]) & ~np.uint32(1))
     gather = np.maximum if training is None and several_optimizers else np.add

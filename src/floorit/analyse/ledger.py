@@ -34,7 +34,6 @@ ORDER = (
 MOST_LINES = 5  # source lines named for a phase
 ENOUGH_LOOKS = 20  # at the stack, for a phase that none fell into to be called short
 _EVAL = wire.PHASES.index("eval")
-_SAMPLE_SLACK = 0.6  # seconds: a flush holds the samples of the half second before it
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,13 +83,13 @@ def draw(process: Process, iterations: Iterations) -> Ledger:
     count = max(iterations.count - iterations.warmup, 1)
     per_step = spent / count
     mean = float(per_step.sum())
-    samples = [s for s in process.samples if begin <= s.at <= end + _SAMPLE_SLACK]
+    samples = [s for s in process.samples if begin <= s.at <= end]
     by_phase: dict[str, list[Sample]] = {}
     for sample in samples:
         phase = "eval" if sample.iterator in iterations.eval_iterators else wire.PHASES[sample.phase]
         by_phase.setdefault(phase, []).append(sample)
     seconds = dict(zip(wire.PHASES, per_step.tolist(), strict=True))
-    known = _attributed(by_phase.get("other", []), sum(s.count for s in samples))
+    known = _attributed(by_phase.get("other", []), len(samples))
     seconds["unattributed"] = seconds["other"] * (1 - known)
     seconds["other"] *= known
     device = _device(process, iterations)
@@ -105,7 +104,7 @@ def draw(process: Process, iterations: Iterations) -> Ledger:
         for phase in ORDER
         if seconds[phase] > 0 or phase == "unattributed"
     ]
-    return Ledger(mean=mean, entries=entries, samples=sum(s.count for s in samples))
+    return Ledger(mean=mean, entries=entries, samples=len(samples))
 
 
 def _spent(process: Process, iterations: Iterations) -> tuple[Floats, float, float]:
@@ -131,9 +130,9 @@ def _attributed(samples: list[Sample], looks: int) -> float:
     It is the user's own by construction: the training thread was in no probe. Too little of it to be looked at once
     leaves it without lines, not in doubt; too few looks at all leave it in doubt.
     """
-    total = sum(s.count for s in samples)
+    total = len(samples)
     if total:
-        return sum(s.count for s in samples if s.user or s.leaf) / total
+        return sum(1 for s in samples if s.user or s.leaf) / total
     return 1.0 if looks >= ENOUGH_LOOKS else 0.0
 
 
@@ -157,7 +156,7 @@ def lines(samples: Iterable[Sample], most: int = MOST_LINES) -> list[Line]:
     for sample in samples:
         place = sample.user or sample.leaf
         if place is not None:
-            counts[place, _inside(sample)] += sample.count
+            counts[place, _inside(sample)] += 1
     total = sum(counts.values())
     merged: dict[tuple[str, int, str], Counter[str | None]] = {}
     for (place, inside), n in counts.items():

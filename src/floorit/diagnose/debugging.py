@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from floorit import replay
 from floorit.analyse.ledger import Line
 from floorit.diagnose import Facts, Finding, bound_of
-from floorit.record import wire
 
 _TITLES = {
     "detect_anomaly": "autograd's anomaly detection is on",
@@ -18,7 +18,7 @@ _TRACEBACK_FILES = ("traceback.py", "linecache.py")
 
 def find(facts: Facts) -> list[Finding]:
     """One finding for each switch that was on while the program trained."""
-    in_force = bool((facts.process.rows["flags"] & wire.ANOMALY).any())
+    in_force = bool((facts.process.rows["flags"] & replay.ANOMALY).any())
     findings = []
     for name in dict.fromkeys(switch["name"] for switch in facts.process.switches):
         if name == "detect_anomaly" and not in_force:
@@ -53,7 +53,7 @@ def _where(switch: dict[str, object]) -> list[Line]:
 def _traceback_share(facts: Facts) -> float:
     total = traced = 0
     for sample in facts.process.samples:
-        total += sample.count
+        total += 1
         if sample.leaf is not None and sample.leaf.file.endswith(_TRACEBACK_FILES):
-            traced += sample.count
+            traced += 1
     return traced / total if total else 0.0

@@ -22,8 +22,7 @@ def _install(folder, torch):
         except Exception as error:
             session.missing(name, "the probe could not be installed: %r" % (error,))
     after_import("torch._dynamo.eval_frame", lambda dynamo: _hide_from_compiler(session, dynamo))
-    session.clock.reset()
-    session.steps.reset()
+    session.log.reset()
 
 
 def _hide_from_compiler(session, dynamo):

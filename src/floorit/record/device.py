@@ -1,88 +1,94 @@
-"""The same borders on the GPU's clock: CUDA events from a pool, read when they are done, never waited for.
+"""The same events on the GPU's clock: CUDA events from a pool, read when they are done, never waited for.
 
-Where a step is short, only some rows are marked, so that the marks cost at most half a percent.
+Where the stretch between two borders is short, only some are marked, so that the marks cost at most half a percent.
 """
 
+from array import array
 from collections import deque
 from itertools import pairwise
 from time import perf_counter_ns
 
-from .wire import DEVICE_ROW, PENDING, PHASES
+from .wire import MARKS, MARKS_IN, MARKS_OUT
 
-_SHARE = 0.005  # of a row's host time that its marks may cost, on average
-_MOST_BETWEEN = 100  # rows from one marked to the next
-_MOST_WAITING = 64  # rows whose events are not done yet
+_SHARE = 0.005  # of a stretch's host time that its marks may cost, on average
+_MOST_BETWEEN = 100  # stretches from one marked to the next
+_MOST_WAITING = 64  # stretches whose events are not done yet
+_MOST_MARKS = 2000  # in one stretch
 
 
 class EventTrack:
-    """Device seconds of the marked rows."""
+    """Marks on the GPU's clock, in the stretches between two borders that are chosen for it."""
 
-    def __init__(self, torch):
+    def __init__(self, torch, log):
         self._event = torch.cuda.Event
         self._capturing = torch.cuda.is_current_stream_capturing
+        self._log = log
         self._pool = []
-        self._waiting = deque()
-        self._marks = []  # [phase that ended here, event]; the first only starts the row
-        self._active = False
-        self._cost = 0
-        self._started = perf_counter_ns()
-        self._next = 0
-        self._rows = []
-        self.dropped = 0
-
-    def mark(self, phase):
-        """A phase ends here."""
-        if not self._active:
-            return
-        before = perf_counter_ns()
-        if self._capturing():  # an event would become part of the program's graph
-            self._drop()
-            return
-        event = self._pool.pop() if self._pool else self._event(enable_timing=True)
-        event.record()
-        self._marks.append([phase, event])
-        self._cost += perf_counter_ns() - before
-
-    def resolve(self, phase):
-        """What was pending has a name now."""
-        for mark in self._marks:
-            if mark[0] == PENDING:
-                mark[0] = phase
-
-    def cut(self, number):
-        """A row ends. While a CUDA graph is being captured, even asking after an event would spoil the capture."""
-        if self._capturing():
-            self._drop()
-            return
-        now = perf_counter_ns()
-        if self._active:
-            self._waiting.append((number, self._marks))
-            allowed = (now - self._started) * _SHARE
-            self._next = number + 1 + min(_MOST_BETWEEN, int(self._cost / max(allowed, 1)))
+        self._waiting = deque()  # (time of MARKS_IN, events)
         self._marks = []
+        self._began = None  # MARKS_IN of the stretch being marked
+        self._opened = perf_counter_ns()
+        self._cost = 0
+        self._skip = 0  # stretches before the next marked one
+        self._done = []
+
+    def open(self):
+        """A border has passed: perhaps mark what follows."""
+        if self._capturing():  # even asking after an event would spoil the program's graph
+            return
         self._read()
-        self._active = number + 1 >= self._next and len(self._waiting) < _MOST_WAITING
-        self._started, self._cost = now, 0
-        self.mark(PENDING)
+        self._opened = perf_counter_ns()
+        if self._skip:
+            self._skip -= 1
+        elif len(self._waiting) < _MOST_WAITING:
+            self._cost = 0
+            self._log.now = self._mark
+            self._began = self._mark()
+            self._log.extend((self._began, MARKS_IN))
+
+    def close(self):
+        """A border comes."""
+        if self._began is None:
+            return
+        began = self._began
+        self._log.extend((self._mark(), MARKS_OUT))
+        if self._began is not None:  # the last mark could be made
+            self._waiting.append((began, self._marks))
+            allowed = (perf_counter_ns() - self._opened) * _SHARE
+            self._skip = min(_MOST_BETWEEN, int(self._cost / max(allowed, 1)))
+        self._stop()
 
     def take(self):
-        """The rows since the last call, packed. Called by the thread that writes."""
-        count = len(self._rows)
-        rows = self._rows[:count]
-        del self._rows[:count]
-        return rows
+        """The stretches since the last call, packed. Called by the thread that writes."""
+        done, self._done = self._done, []
+        return b"".join(done)
 
-    def _drop(self):
-        self._pool += [event for _, event in self._marks]
+    def _mark(self):
+        """The time, with a mark on the GPU's clock; stands for the log's `now`."""
+        now = perf_counter_ns()
+        if self._log.now != self._mark:
+            return now
+        try:
+            if self._capturing() or len(self._marks) >= _MOST_MARKS:  # else it would become part of the graph
+                self._pool += self._marks
+                self._stop()
+                return now
+            event = self._pool.pop() if self._pool else self._event(enable_timing=True)
+            event.record()
+            self._marks.append(event)
+        except Exception:
+            self._stop()
+        self._cost += perf_counter_ns() - now
+        return now
+
+    def _stop(self):
+        self._log.now = perf_counter_ns
         self._marks = []
-        self._active = False
-        self.dropped += 1
+        self._began = None
 
     def _read(self):
-        while self._waiting and self._waiting[0][1][-1][1].query():
-            number, marks = self._waiting.popleft()
-            seconds = [0.0] * (len(PHASES) + 1)
-            for (_, before), (phase, event) in pairwise(marks):
-                seconds[phase] += before.elapsed_time(event) * 1e-3
-            self._rows.append(DEVICE_ROW.pack(number, *seconds[: len(PHASES)]))
-            self._pool += [event for _, event in marks]
+        while self._waiting and self._waiting[0][1][-1].query():
+            began, marks = self._waiting.popleft()
+            between = array("f", [a.elapsed_time(b) for a, b in pairwise(marks)])
+            self._done.append(MARKS.pack(began, len(between)) + between.tobytes())
+            self._pool += marks

@@ -47,10 +47,17 @@ class Patches:
 
     def inside(self, function, hooks, names=()):
         """Run `hooks` around the body of `function`; `enter` gets the arguments called `names`."""
+        self._change(function, hooks, lambda body: _hooked(body, hooks, names))
+
+    def spanning(self, function, log, enter, leave):
+        """Log the word `enter` where the body of `function` begins and `leave` where it ends, calling nothing."""
+        self._change(function, log, lambda body: _spanned(body, enter, leave))
+
+    def _change(self, function, ours, around):
         function = inspect.unwrap(getattr(function, "__func__", function))
         if any(function is changed for changed in self._inside):
             raise ValueError("%s is hooked already" % function.__qualname__)
-        original, changed = function.__code__, _instrumented(function, hooks, names)
+        original, changed = function.__code__, _instrumented(function, ours, around)
         function.__code__ = changed
         self._inside.append(function)
 
@@ -83,8 +90,8 @@ class Patches:
         del self._inside[:]
 
 
-def _instrumented(function, hooks, names):
-    """The code of `function` with `hooks` compiled into it."""
+def _instrumented(function, ours, around):
+    """The code of `function` with the statements that `around` puts around its body; `ours` is what they refer to."""
     code = function.__code__
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise TypeError("%s is a generator" % function.__qualname__)
@@ -92,13 +99,13 @@ def _instrumented(function, hooks, names):
     definition.decorator_list = []
     if ast.get_docstring(definition) is not None:
         del definition.body[0]
-    definition.body = _body(definition.body, hooks, names)
+    definition.body = around(definition.body)
     tree = ast.Module(body=[_enclosed(definition, owner, code.co_freevars)], type_ignores=[])
     module = compile(ast.fix_missing_locations(tree), code.co_filename, "exec", dont_inherit=True)
     new = _find(module, code.co_name)
     if new.co_freevars != code.co_freevars:
         raise TypeError("the source of %s is not the code that runs" % function.__qualname__)
-    constants = tuple(hooks if c == _PLACE else c for c in new.co_consts)
+    constants = tuple(ours if c == _PLACE else c for c in new.co_consts)
     changes = {"co_consts": constants}
     if sys.version_info >= (3, 11):
         changes["co_qualname"] = code.co_qualname
@@ -121,9 +128,9 @@ def _definition(function):
     return definition, owner if indented and owner != "<locals>" else None
 
 
-_PLACE = "floorit: the hooks go here"
+_PLACE = "floorit: ours goes here"
 _AROUND = """
-_fl = 'floorit: the hooks go here'
+_fl = 'floorit: ours goes here'
 _fl_token = None
 try:
     _fl_token = _fl.enter({names})
@@ -145,11 +152,22 @@ finally:
             raise
 """
 _GATED = """
-_fl = 'floorit: the hooks go here'
+_fl = 'floorit: ours goes here'
 if _fl.gate[0]:
     AROUND
 else:
     ORIGINAL
+"""
+_SPAN = """
+_fl = 'floorit: ours goes here'
+_fl_mine = _fl.ident() == _fl.thread
+if _fl_mine:
+    _fl.extend((_fl.now(), {enter}))
+try:
+    BODY
+finally:
+    if _fl_mine:
+        _fl.extend((_fl.now(), {leave}))
 """
 _RETURN = """
 def _():
@@ -174,7 +192,14 @@ def _():
 """
 
 
-def _body(body, hooks, names):
+def _spanned(body, enter, leave):
+    """The statements of a function with a word logged before and after them."""
+    around = _template(_SPAN.format(enter=enter, leave=leave), body[0])
+    around[-1].body = body
+    return around
+
+
+def _hooked(body, hooks, names):
     """The statements of a function with the hooks around them."""
     first = body[0]
     around = _template(_AROUND.format(names=", ".join(names)), first)

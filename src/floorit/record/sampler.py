@@ -9,13 +9,12 @@ import os
 import sys
 import sysconfig
 from random import Random
-from time import perf_counter
+from time import perf_counter, perf_counter_ns
 
-from .wire import DATA_WAIT, PENDING
-
-PERIOD = 0.02  # seconds between looks, on average
-EARLY_PERIOD = 0.01  # at first, so that a short run has lines too
-EARLY = 150  # looks
+# Seconds between looks, on average: short at first, so that a short run has lines too; then a share of the time it has
+# run. A look takes the GIL from the program for a moment: at the last rate, for some hundredths of a percent.
+FIRST_PERIOD, LAST_PERIOD = 0.01, 0.1
+PERIOD_SHARE = 1 / 200
 FLUSH_EVERY = 0.5  # seconds
 # While it looks, a thread that waits for the GIL gets it after so many seconds, not after Python's 5 ms: else looks
 # would be put off to the next call that happens to release it, and pure Python would never be seen.
@@ -27,19 +26,18 @@ USER, LIBRARY, TORCH, STDLIB, OURS = "user", "library", "torch", "stdlib", "ours
 
 
 class Sampler:
-    """Counts of (phase, pass over the data, user's line, innermost line)."""
+    """Looks: (when, user's line, innermost line). Which phase each fell into is found out later, by the log."""
 
-    def __init__(self, clock, steps, writer, flush):
-        self._clock = clock
-        self._steps = steps
+    def __init__(self, log, writer, flush):
+        self._log = log
         self._writer = writer
         self._flush = flush
         self._random = Random(os.getpid())  # its own stream: the program's is not touched
         self._running = None
-        self._looks = 0
+        self._began = None  # when it first looked
         self._blind = False  # a look has failed: no more of them
         self.places = {}
-        self.counts = {}
+        self._looks = []
         self.awake = None  # in a worker: a list of one, true while it fetches
 
     def start(self):
@@ -49,6 +47,8 @@ class Sampler:
             stop.acquire()
             done.acquire()
             self._running = (stop, done)
+            if self._began is None:
+                self._began = perf_counter()
             self._interval = sys.getswitchinterval()
             sys.setswitchinterval(min(SWITCH_INTERVAL, self._interval))
             _thread.start_new_thread(self._loop, (stop, done))
@@ -66,9 +66,9 @@ class Sampler:
     def forget(self):
         """In a forked child: nothing runs, nothing was seen, no place was written to this file."""
         self._running = None
-        self._looks = 0
+        self._began = None
         self.places = {}
-        self.counts = {}
+        self._looks = []
 
     @property
     def running(self):
@@ -97,30 +97,18 @@ class Sampler:
             self._writer.note("missing", what="stack samples", reason=repr(error))
 
     def _period(self):
-        return EARLY_PERIOD if self._looks < EARLY else PERIOD
+        return min(max((perf_counter() - self._began) * PERIOD_SHARE, FIRST_PERIOD), LAST_PERIOD)
 
     def _look(self):
-        phase = self._clock.current
-        if self.awake is not None:
-            if not self.awake[0]:
-                return
-            phase = DATA_WAIT
-        self._looks += 1
-        frame = sys._current_frames().get(self._clock.thread)
+        if self.awake is not None and not self.awake[0]:
+            return
+        frame = sys._current_frames().get(self._log.thread)
         if frame is None:
             return
+        now = perf_counter_ns()
         user, leaf = self._places_of(frame)
-        if leaf is None:
-            return
-        if phase == PENDING:
-            self._clock.pending_samples.append((self.count, self._steps.iterator, user, leaf))
-        else:
-            self.count(phase, self._steps.iterator, user, leaf)
-
-    def count(self, phase, iterator, user, leaf):
-        """Add one sample."""
-        key = (phase, iterator, user, leaf)
-        self.counts[key] = self.counts.get(key, 0) + 1
+        if leaf is not None:
+            self._looks.append((now, user or 0, leaf))
 
     def _places_of(self, frame):
         """The innermost line of the user's own code, and the innermost line that is not ours."""
@@ -161,9 +149,9 @@ class Sampler:
         return number
 
     def take(self):
-        """The counts since the last call, as lists."""
-        counts, self.counts = self.counts, {}
-        return [[*key, n] for key, n in counts.items()]
+        """The looks since the last call."""
+        looks, self._looks = self._looks, []
+        return looks
 
 
 def caller(skip=1):

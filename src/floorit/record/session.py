@@ -8,10 +8,9 @@ import time
 from threading import get_ident
 
 from . import wire
-from .clock import PhaseClock
+from .log import Log
 from .patch import Hooks, Patches
 from .sampler import Sampler, caller
-from .steps import Steps
 from .traces import hide_ours
 from .writer import Writer
 
@@ -25,18 +24,18 @@ class Session:
         self.torch = torch
         self.folder = folder
         self.patches = Patches()
-        self.clock = PhaseClock()
-        self.steps = Steps(self.clock)
+        self.log = Log()
         self.writer = Writer(folder)
-        self.sampler = Sampler(self.clock, self.steps, self.writer, self.flush)
+        self.sampler = Sampler(self.log, self.writer, self.flush)
         self.fetches = []  # (end, samples, worker, sample, collate and sending time): nanoseconds
         self.time_fetches = [True]  # whether the next batch made in this process is timed
         self.syncs = {}  # (file, line, function, op) -> [calls, nanoseconds] since the last flush
         self.received = [0, 0]  # batches unpickled, and the nanoseconds that took
         self.trained = set()  # ids of the parameters that optimizers update
         self.elsewhere = {}  # thread -> pass over the data it is in, of threads that are not accounted for
-        self.closure_depth = 0  # of the program's own code inside the closure of an optimizer step
+        self.when_trained_changes = lambda: None  # told when there is a new optimizer
         self._lasting = []
+        self._compiled = (_compilations(), time.perf_counter_ns())
         self.returned_losses = ()  # graph nodes of the scalars that the last forward pass returned
         self.unsettled = True  # whether a border has something to begin
         self.announced = False
@@ -51,16 +50,14 @@ class Session:
 
     def mine(self):
         """Whether the calling thread is the one whose time is accounted for."""
-        return get_ident() == self.clock.thread
+        return get_ident() == self.log.thread
 
     def adopt(self):
         """The thread that trains is the one whose time is accounted for."""
         thread = get_ident()
-        if thread != self.clock.thread and not self.steps.backwards_ever:
-            self.clock.reset()
-            self.steps.reset()
-            if thread in self.elsewhere:
-                self.steps.join(self.elsewhere[thread])
+        if thread != self.log.thread and not self.log.backwards:
+            self.log.reset()
+            self.log.extend((self.log.started, self.elsewhere.get(thread, 0) << wire.SHIFT | wire.ADOPTED))
 
     def hook(self, probe, function, enter, leave=None, result=None, returning=None, gate=None, names=()):
         """Run hooks inside a Python function; should one raise, all of them stop and the report says so."""
@@ -75,38 +72,28 @@ class Session:
         self.patches.inside(function, hooks, names)
         return hooks
 
-    def hook_phase(self, probe, function, phase):
+    def hook_phase(self, function, phase):
         """Book every call of a Python function to a phase."""
-        self.hook(probe, function, functools.partial(self.clock.enter, phase), self.clock.leave)
+        self.patches.spanning(function, self.log, wire.IN + phase, wire.OUT + phase)
 
     def replace_phase(self, owner, name, phase):
         """The same for a function written in C, which can only be replaced."""
-        clock, function = self.clock, getattr(owner, name)
-
-        def failed(error):
-            broken.append(True)
-            self.missing(name, "the probe failed while running: %r" % (error,))
-
-        broken = []
+        log, function = self.log, getattr(owner, name)
+        enter, leave = wire.IN + phase, wire.OUT + phase
 
         @functools.wraps(function)
         def timed(*args, **kwargs):
-            depth = None
             try:
-                depth = None if broken else clock.enter(phase)
-            except Exception as error:
-                failed(error)
-            try:
-                return function(*args, **kwargs)
+                if get_ident() != log.thread:
+                    return function(*args, **kwargs)
+                log.extend((log.now(), enter))
+                try:
+                    return function(*args, **kwargs)
+                finally:
+                    log.extend((log.now(), leave))
             except BaseException:
                 hide_ours()
                 raise
-            finally:
-                if depth is not None:
-                    try:
-                        clock.leave(depth)
-                    except Exception as error:
-                        failed(error)
 
         self.patches.replace(owner, name, timed)
 
@@ -123,7 +110,7 @@ class Session:
     def blocked(self, op, started):
         """The training thread was blocked by a call on the GPU since `started`."""
         now = time.perf_counter_ns()
-        self.clock.leaf(wire.SYNC, started)
+        self.log.leaf(wire.SYNC, started)
         frame, _ = caller(2)
         key = (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, op) if frame else ("", 0, "", op)
         entry = self.syncs.get(key)
@@ -172,7 +159,7 @@ class Session:
             torch=str(torch.__version__),
             cuda=torch.version.cuda,
             threads=torch.get_num_threads(),
-            started=self.clock.started * 1e-9,
+            started=self.log.started * 1e-9,
             clock=time.perf_counter(),
             wall=time.time(),
         )
@@ -181,18 +168,21 @@ class Session:
 
     def flush(self):
         """Append to the file what has come since the last time."""
-        counts = self.sampler.take()
-        if counts:
-            self.writer.note("samples", at=time.perf_counter(), pid=os.getpid(), counts=counts)
+        looks = self.sampler.take()
+        if looks:
+            self.writer.note("samples", pid=os.getpid(), worker=self.is_worker, looks=looks)
         if self.syncs:
             syncs, self.syncs = self.syncs, {}
             self.writer.note("syncs", at=time.perf_counter(), sites=[[*k, *v] for k, v in syncs.items()])
         if self.received[0]:
             received, self.received = self.received, [0, 0]
             self.writer.note("received", at=time.perf_counter(), batches=received[0], seconds=received[1] * 1e-9)
-        blocks = [(wire.ROWS_TAG, self.steps.take()), (wire.FETCH_TAG, self._take_fetches())]
-        if self.clock.device is not None:
-            blocks.append((wire.DEVICE_TAG, self.clock.device.take()))
+        if not self.is_worker:
+            self._look_for_compilation()
+        # The looks were taken first: an event before one of them is in this log, not in the next.
+        blocks = [(wire.LOG_TAG, self.log.take()), (wire.FETCH_TAG, self._take_fetches())]
+        if self.log.marker is not None:
+            blocks.append((wire.MARKS_TAG, self.log.marker.take()))
         self.writer.flush(*blocks)
         if not self.is_worker:
             self._look_for_stop()
@@ -203,15 +193,21 @@ class Session:
         count, pid = len(self.fetches), os.getpid()
         fetches = self.fetches[:count]
         del self.fetches[:count]
-        return [
+        return b"".join(
             wire.FETCH.pack(end * 1e-9, pid, samples, worker, *[ns * 1e-9 for ns in spent])
             for end, samples, worker, *spent in fetches
-        ]
+        )
+
+    def _look_for_compilation(self):
+        (before, then), count, now = self._compiled, _compilations(), time.perf_counter_ns()
+        self._compiled = (count, now)
+        if count != before:
+            self.log.extend((now, (now - then) << wire.SHIFT | wire.COMPILED))
 
     def _look_for_stop(self):
         try:
             with open(os.path.join(self.folder, STOP)) as request:
-                self.steps.stop_at = int(request.read() or 0)
+                self.log.stop_at = int(request.read() or 0)
         except (OSError, ValueError):
             pass
 
@@ -229,11 +225,8 @@ class Session:
         if not self.is_worker:
             if not self.announced:
                 self._announce()
-            self.steps.stop_at = None
-            try:
-                self.steps.close()
-            except Exception as error:
-                self.missing("the last row", repr(error))
+            self.log.stop_at = None
+            self.log.end()
             self.writer.note("end", at=time.perf_counter())
         self.flush()
 
@@ -252,11 +245,10 @@ class Session:
     def _forked(self):
         self.writer.abandon()
         self.sampler.forget()
-        if self.clock.device is not None:
-            _never_free(self.clock.device)
-            self.clock.device = None
-        self.clock.reset()
-        self.steps.reset()
+        if self.log.marker is not None:
+            _never_free(self.log.marker)
+            self.log.marker = None
+        self.log.reset()
         self.syncs = {}
         self.received = [0, 0]
         del self.fetches[:]
@@ -270,7 +262,7 @@ class Session:
 
         parent = multiprocessing.parent_process()
         self.is_worker = True
-        self.clock.reset()
+        self.log.reset()
         self.writer.use("workers-%s-%d.rec" % (os.uname().nodename, parent.pid if parent else os.getppid()))
 
 
@@ -286,3 +278,10 @@ def _cwd():
         return os.getcwd()
     except OSError:
         return None
+
+
+def _compilations():
+    """How many frames torch.compile has compiled so far."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    counters = getattr(dynamo, "counters", None)
+    return counters.get("frames", {}).get("total", 0) if counters else 0

@@ -1,12 +1,12 @@
-"""The record on disk: its frames, its rows, and the names both sides of the file use."""
+"""The record on disk: its frames, its events, and the names both sides of the file use."""
 
 import json
 import struct
 import zlib
 
-VERSION = 1
+VERSION = 2
 
-# Phases a row accounts for, in the order of the row's columns.
+# Phases the training thread can be in.
 PHASES = (
     "other",
     "data_wait",
@@ -39,30 +39,45 @@ PHASES = (
     EVAL,
     EPOCH_GAP,
 ) = range(len(PHASES))
-# Time whose phase is known only when the next border comes; never written.
-PENDING = len(PHASES)
 
-# What began a row.
-START, BATCH, EXHAUSTED, OPTIMIZER_STEP, BACKWARD_CALL = range(5)
+# The log of the training thread: pairs of a time (nanoseconds) and a word. The word's lowest eight bits say what
+# happened, the others are its operand.
+SHIFT, KIND = 8, 0xFF
+IN = 0  # + phase: the phase begins
+OUT = 32  # + phase: it ends
+LEAF = 64  # + phase: it began as many nanoseconds ago as the operand says, and ends
+(
+    MODEL_IN,  # the outermost call of a module: OF_LOSS, ..., and samples << SAMPLES_SHIFT where they are known
+    MODEL_OUT,
+    BACKWARD_IN,  # LOSS_KNOWN, ...
+    BACKWARD_OUT,
+    STEP_IN,  # number of the optimizer << 1, | 1 with a closure
+    STEP_OUT,  # number of the optimizer
+    NEXT_IN,  # a batch is asked for: number of the pass over the data
+    NEXT_FRESH_IN,  # the same, the first of a pass whose workers are only starting
+    NEXT_OUT,  # 1 + samples in it; 0: there was none
+    READY,  # batches that wait, told just before NEXT_IN
+    ADOPTED,  # from here on another thread is the one that trains: number of its pass over the data
+    COMPILED,  # torch.compile has compiled in the nanoseconds of the operand
+    MARKS_IN,  # from here on each event but LEAF, READY and COMPILED is marked on the GPU's clock too
+    MARKS_OUT,
+    END,
+) = range(96, 111)
+OF_LOSS, TRAINED, WITH_GRAD, TRAINING = 1, 2, 4, 8
+SAMPLES_SHIFT = 4
+LOSS_KNOWN, WITH_ANOMALY, WITHOUT_ACCUMULATING = 1, 2, 4
 
-# What was seen in a row.
-GRAD_FORWARD, NO_GRAD_FORWARD, COMPILED, ANOMALY = 1, 2, 4, 8
-
-NO_QUEUE = 0xFFFF  # `ready` of a row whose loader has no queue
 IN_PROCESS = 0xFFFF  # `worker` of a fetch that ran in the training process
-
-# end, iterator, samples, optimizers (bits), backwards, opened, flags, ready, optimizer steps, seconds by phase
-ROW = struct.Struct("<dIIIHBBHH%df" % len(PHASES))
-# number of the row, device seconds by phase
-DEVICE_ROW = struct.Struct("<I%df" % len(PHASES))
 # end, pid, samples, worker, seconds in: samples, collate, sending the batch before this one
 FETCH = struct.Struct("<dIIHfff")
+# time of MARKS_IN, how many marks follow; then the milliseconds between each two of them
+MARKS = struct.Struct("<qI")
 
 # mark (with the version), tag, length and checksum of what follows
 FRAME = struct.Struct("<2scII")
 MARK = b"F%d" % VERSION
-JSON_TAG, ROWS_TAG, DEVICE_TAG, FETCH_TAG = b"J", b"R", b"D", b"W"
-TAGS = (JSON_TAG, ROWS_TAG, DEVICE_TAG, FETCH_TAG)
+JSON_TAG, LOG_TAG, MARKS_TAG, FETCH_TAG = b"J", b"L", b"M", b"W"
+TAGS = (JSON_TAG, LOG_TAG, MARKS_TAG, FETCH_TAG)
 
 
 def frame(tag, payload):

@@ -35,11 +35,11 @@ class Writer:
         return bool(self._pending)
 
     def flush(self, *blocks):
-        """Append what is pending and `blocks` of (tag, packed rows), in one write."""
+        """Append what is pending and `blocks` of (tag, bytes), in one write."""
         count = len(self._pending)
         parts = self._pending[:count]
         del self._pending[:count]
-        parts += [wire.frame(tag, b"".join(rows)) for tag, rows in blocks if rows]
+        parts += [wire.frame(tag, data) for tag, data in blocks if data]
         if parts and not self._broken:
             self._append(b"".join(parts))
 

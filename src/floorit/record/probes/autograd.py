@@ -2,8 +2,17 @@
 
 from threading import get_ident
 
-from ..steps import FLAGS
-from ..wire import ANOMALY, BACKWARD, FORWARD, LOSS, PENDING, RECOMPUTE
+from ..wire import (
+    BACKWARD_IN,
+    BACKWARD_OUT,
+    IN,
+    LOSS_KNOWN,
+    OUT,
+    RECOMPUTE,
+    SHIFT,
+    WITH_ANOMALY,
+    WITHOUT_ACCUMULATING,
+)
 
 NAME = "backward and recompute"
 _TRACED = "torch._subclasses"  # where the stand-ins for tensors live that torch.compile traces with
@@ -11,50 +20,49 @@ _SCALINGS = 3  # by the accumulation, by a GradScaler, by a weight
 
 
 def install(session):
-    torch = session.torch
-    clock, steps = session.clock, session.steps
-    anomaly = torch.is_anomaly_enabled
+    torch, log = session.torch, session.log
+    anomaly, tensor = torch.is_anomaly_enabled, torch.Tensor
 
-    def begin(tensors):
-        """The depth; negative for a pass inside another."""
-        root = tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
-        if type(root).__module__.startswith(_TRACED):
+    def enter(roots):
+        """Whether the pass is watched."""
+        root = roots[0] if isinstance(roots, (list, tuple)) and roots else roots
+        kind = type(root)
+        if kind is not tensor and kind.__module__.startswith(_TRACED):
             return None
-        mine = get_ident() == clock.thread
-        if (clock.stack or not mine) and clock.in_backward():
-            return -clock.enter_settling(BACKWARD)  # reentrant: the engine's thread works for the one that trains
-        if not mine:
+        if get_ident() != log.thread and not log.backward:  # else the engine's thread works for the one that trains
             session.adopt()
             if not session.mine():
                 return None
         if session.unsettled:
             session.settle()
-        if anomaly():
-            steps.row[FLAGS] |= ANOMALY
         returned = session.returned_losses
-        return clock.enter_settling(BACKWARD, bool(returned) and _is_returned(root, returned))
+        facts = LOSS_KNOWN if returned and _is_returned(root, returned) else 0
+        if anomaly():
+            facts |= WITH_ANOMALY
+        log.backward += 1
+        return facts
 
-    def leave_backward(depth):
-        clock.leave(abs(depth))
-        if depth > 0:
-            if session.closure_depth:  # what follows in the closure of a step is taken for the optimizer's
-                clock.leave(session.closure_depth)
-                session.closure_depth = 0
-            steps.went_backward()
+    def enter_backward(tensors):
+        facts = enter(tensors)
+        if facts is not None:
+            log.extend((log.now(), facts << SHIFT | BACKWARD_IN))
+        return facts
 
     def enter_grad(outputs):
-        was_loss = clock.current == PENDING and clock.becomes == LOSS
-        depth = begin(outputs)
-        return None if depth is None else (depth, was_loss)
+        facts = enter(outputs)
+        if facts is not None:
+            log.extend((log.now(), (facts | WITHOUT_ACCUMULATING) << SHIFT | BACKWARD_IN))
+        return facts
 
-    def leave_grad(token):
-        depth, was_loss = token
-        leave_backward(depth)
-        if was_loss and depth > 0 and not clock.stack:  # a gradient inside the loss: the rest of it follows
-            clock.leave_forward(clock.enter(FORWARD))
+    def leave(_):
+        log.backward -= 1
+        if log.backward:
+            log.extend((log.now(), BACKWARD_OUT))
+        else:
+            log.went_backward(BACKWARD_OUT)
 
-    session.hook(NAME, torch.autograd.backward, begin, leave_backward, names=("tensors",))
-    session.hook(NAME, torch.autograd.grad, enter_grad, leave_grad, names=("outputs",))
+    session.hook(NAME, torch.autograd.backward, enter_backward, leave, names=("tensors",))
+    session.hook(NAME, torch.autograd.grad, enter_grad, leave, names=("outputs",))
     _install_recompute(session)
 
 
@@ -73,22 +81,28 @@ def _is_returned(root, numbers):
 def _install_recompute(session):
     from torch.utils import checkpoint
 
-    clock = session.clock
+    log = session.log
 
-    def enter_reentrant():
-        return clock.enter(RECOMPUTE, clock.thread) if clock.in_backward() else None
+    def enter_recompute():
+        if not log.backward:
+            return None
+        log.extend((log.now(), IN + RECOMPUTE))
+        return True
 
-    session.hook(NAME, checkpoint.CheckpointFunction.backward, enter_reentrant, clock.leave)
+    def leave_recompute(_):
+        log.extend((log.now(), OUT + RECOMPUTE))
 
-    open_depths = []
+    session.hook(NAME, checkpoint.CheckpointFunction.backward, enter_recompute, leave_recompute)
+
+    open_hooks = []
 
     def enter_hooks(hooks):
-        if type(hooks).__name__ == "_recomputation_hook" and clock.in_backward():
-            open_depths.append(clock.enter(RECOMPUTE, clock.thread))
+        if type(hooks).__name__ == "_recomputation_hook" and enter_recompute():
+            open_hooks.append(True)
 
     def leave_hooks(hooks):
-        if type(hooks).__name__ == "_recomputation_hook" and open_depths:
-            clock.leave(open_depths.pop())
+        if type(hooks).__name__ == "_recomputation_hook" and open_hooks:
+            leave_recompute(open_hooks.pop())
 
     # What the other kind of checkpoint recomputes, it recomputes inside this context. Not by the public `checkpoint`:
     # torch.compile knows that one by its identity.

@@ -7,5 +7,5 @@ NAME = "checkpoints"
 
 
 def install(session):
-    session.hook_phase(NAME, session.torch.save, CHECKPOINT)
-    after_import("safetensors.torch", lambda module: session.hook_phase(NAME, module.save_file, CHECKPOINT))
+    session.hook_phase(session.torch.save, CHECKPOINT)
+    after_import("safetensors.torch", lambda module: session.hook_phase(module.save_file, CHECKPOINT))

@@ -27,7 +27,7 @@ def install(session):
 def _hook(session, module):
     for name in _FUNCTIONS:
         try:
-            session.hook_phase(NAME, getattr(module, name), GRAD_SYNC)
+            session.hook_phase(getattr(module, name), GRAD_SYNC)
         except Exception as error:
             session.missing("%s (%s)" % (NAME, name), repr(error))
 

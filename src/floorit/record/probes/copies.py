@@ -25,7 +25,7 @@ def install(session):
 def _install(session):
     torch = session.torch
     try:
-        session.clock.device = EventTrack(torch)
+        session.log.marker = EventTrack(torch, session.log)
         tensor = torch.Tensor
         for name in BLOCKING:
             session.patches.replace(tensor, name, _blocking(session, name, getattr(tensor, name)))
@@ -44,11 +44,11 @@ def _install(session):
 
 
 def _blocking(session, name, method):
-    clock = session.clock
+    log = session.log
 
     @functools.wraps(method)
     def wrapper(self, *args, **kwargs):
-        if not self.is_cuda or get_ident() != clock.thread:
+        if not self.is_cuda or get_ident() != log.thread:
             return method(self, *args, **kwargs)
         started = perf_counter_ns()
         try:
@@ -63,11 +63,11 @@ def _blocking(session, name, method):
 
 
 def _waiting(session, name, function):
-    clock = session.clock
+    log = session.log
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
-        if get_ident() != clock.thread:
+        if get_ident() != log.thread:
             return function(*args, **kwargs)
         started = perf_counter_ns()
         try:
@@ -82,7 +82,7 @@ def _waiting(session, name, function):
 
 
 def _moving(session, name, method):
-    clock = session.clock
+    log = session.log
 
     @functools.wraps(method)
     def wrapper(self, *args, **kwargs):
@@ -92,9 +92,9 @@ def _moving(session, name, method):
         except BaseException:
             hide_ours()
             raise
-        if moved.is_cuda is not self.is_cuda and get_ident() == clock.thread:
+        if moved.is_cuda is not self.is_cuda and get_ident() == log.thread:
             if moved.is_cuda:
-                clock.leaf(H2D, started)
+                log.leaf(H2D, started)
             elif not kwargs.get("non_blocking"):
                 session.blocked(name, started)
         return moved
@@ -103,7 +103,7 @@ def _moving(session, name, method):
 
 
 def _copying(session, method):
-    clock = session.clock
+    log = session.log
 
     @functools.wraps(method)
     def wrapper(self, source, *args, **kwargs):
@@ -114,9 +114,9 @@ def _copying(session, method):
             hide_ours()
             raise
         from_cuda = getattr(source, "is_cuda", self.is_cuda)
-        if from_cuda is not self.is_cuda and get_ident() == clock.thread:
+        if from_cuda is not self.is_cuda and get_ident() == log.thread:
             if self.is_cuda:
-                clock.leaf(H2D, started)
+                log.leaf(H2D, started)
             elif not (kwargs.get("non_blocking") or args[:1] == (True,)):
                 session.blocked("copy_", started)
         return result

@@ -2,13 +2,24 @@
 
 import weakref
 from threading import get_ident
+from time import perf_counter_ns
 
 from ..sampler import caller
-from ..steps import READY, SAMPLES
-from ..wire import DATA_WAIT, EPOCH_GAP, NO_QUEUE
+from ..wire import EPOCH_GAP, IN, NEXT_FRESH_IN, NEXT_IN, NEXT_OUT, OUT, READY, SHIFT
 
 NAME = "data loader"
 SOME = 7  # of the batches, every eighth: how full the queue is, and what a batch made in this process costs
+
+
+def install(session):
+    from torch.utils.data import DataLoader
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    batches = _Batches(session)
+    begins = (batches.enter_iter, batches.leave_iter, batches.made_iter)
+    session.hook(NAME, DataLoader.__iter__, *begins, names=("self",))
+    asks = (batches.enter_next, batches.leave_next, batches.got)
+    session.hook(NAME, _BaseDataLoaderIter.__next__, *asks, names=("self",))
 
 
 class _Loader:
@@ -26,104 +37,96 @@ class _Loader:
 class _Pass:
     """One pass over a loader."""
 
-    __slots__ = ("depth", "fresh", "got", "iterator", "loader", "number")
+    __slots__ = ("has_queue", "iterator", "loader", "number", "result", "word")
 
     def __init__(self, number, loader, iterator):
         self.number = number
         self.loader = loader
         self.iterator = weakref.ref(iterator)
-        self.fresh = True
+        self.has_queue = loader is not None and loader.workers > 0
+        self.word = number << SHIFT | (NEXT_FRESH_IN if self.has_queue else NEXT_IN)
 
 
-def install(session):
-    from torch.utils.data import DataLoader
-    from torch.utils.data.dataloader import _BaseDataLoaderIter
+class _Batches:
+    """Each batch that the program asks for."""
 
-    loaders, passes = weakref.WeakKeyDictionary(), {}
-    clock, steps, writer, time_fetches = session.clock, session.steps, session.writer, session.time_fetches
-    numbers = [0, 0]
+    def __init__(self, session):
+        self._session = session
+        self._log = session.log
+        self._loaders = weakref.WeakKeyDictionary()
+        self._passes = {}  # id of the iterator -> _Pass
+        self._loader_count = self._pass_count = 0
 
-    def describe(loader):
-        known = loaders.get(loader)
-        if known is None:
-            numbers[0] += 1
-            known = loaders[loader] = _Loader(numbers[0], loader)
-            writer.note("loader", id=known.number, **_facts(loader))
-        return known
-
-    def make_pass(loader, iterator):
-        for key in [key for key, old in passes.items() if old.iterator() is None]:
-            del passes[key]
-        numbers[1] += 1
-        made = passes[id(iterator)] = _Pass(numbers[1], loader, iterator)
-        pids = [process.pid for process in getattr(iterator, "_workers", ())]
-        writer.note("iterator", id=made.number, loader=loader.number if loader else 0, pids=pids)
-        return made
-
-    def enter_iter(loader):
-        if not session.mine() or clock.current in (DATA_WAIT, EPOCH_GAP):
+    def enter_iter(self, loader):
+        session, log = self._session, self._log
+        if not session.mine():
             return None
         if session.unsettled:
             session.settle()
-        known = describe(loader)
-        return [clock.enter(EPOCH_GAP), known]
+        known = self._describe(loader)
+        log.extend((log.now(), IN + EPOCH_GAP))
+        return known
 
-    def made_iter(token, iterator):
-        make_pass(token[1], iterator)
+    def made_iter(self, known, iterator):
+        self._begin_pass(known, iterator)
 
-    def leave_iter(token):
-        clock.leave(token[0])
+    def leave_iter(self, _):
+        log = self._log
+        log.extend((log.now(), OUT + EPOCH_GAP))
 
-    def note_elsewhere(iterator):
-        if not steps.backwards_ever:  # that thread may turn out to be the one that trains
-            this = passes.get(id(iterator)) or make_pass(None, iterator)
-            session.elsewhere[get_ident()] = this.number
-
-    def enter_next(iterator):
-        current = clock.current
-        if get_ident() != clock.thread:
-            return note_elsewhere(iterator)
-        if current in (DATA_WAIT, EPOCH_GAP):
-            return None  # a loader inside a loader: the outer one's wait
+    def enter_next(self, iterator):
+        session, log = self._session, self._log
+        if get_ident() != log.thread:
+            return self._note_elsewhere(iterator)
         if session.unsettled:
             session.settle()
-        if clock.stack:
-            clock.unwind()
-        this = passes.get(id(iterator))
+        this = self._passes.get(id(iterator))
         if this is None or this.iterator() is not iterator:
-            this = make_pass(None, iterator)
-        steps.batch(this.number)
-        time_fetches[0] = some = not steps.number & SOME
-        loader = this.loader
-        phase = DATA_WAIT
-        if loader is not None and loader.workers:
-            if some:
-                steps.row[READY] = _ready(iterator)
-            if this.fresh:
-                phase = EPOCH_GAP
-        this.fresh = this.got = False
-        this.depth = clock.enter(phase)
+            this = self._begin_pass(None, iterator)
+        some = not log.batches & SOME
+        session.time_fetches[0] = some
+        if some and this.has_queue:
+            log.extend((perf_counter_ns(), _ready(iterator) << SHIFT | READY))
+        word, this.word = this.word, this.number << SHIFT | NEXT_IN
+        this.result = NEXT_OUT
+        log.batch(word)
         return this
 
-    def got(this, batch):
-        this.got = True
+    def got(self, this, batch):
         loader = this.loader
         if type(batch) is list and loader is not None and loader.by_length is False:
             shape = getattr(batch[0], "shape", None) if batch else None
             if shape:
-                steps.row[SAMPLES] = shape[0]
+                this.result = (1 + shape[0]) << SHIFT | NEXT_OUT
                 return
-        steps.row[SAMPLES] = _samples(batch, loader)
+        this.result = (1 + _samples(batch, loader)) << SHIFT | NEXT_OUT
 
-    def leave_next(this):
-        clock.leave(this.depth)
-        if not this.got:
-            steps.exhausted()
-            clock.spent[EPOCH_GAP] += clock.spent[DATA_WAIT]
-            clock.spent[DATA_WAIT] = 0
+    def leave_next(self, this):
+        log = self._log
+        log.extend((log.now(), this.result))
 
-    session.hook(NAME, DataLoader.__iter__, enter_iter, leave_iter, made_iter, names=("self",))
-    session.hook(NAME, _BaseDataLoaderIter.__next__, enter_next, leave_next, got, names=("self",))
+    def _describe(self, loader):
+        known = self._loaders.get(loader)
+        if known is None:
+            self._loader_count += 1
+            known = self._loaders[loader] = _Loader(self._loader_count, loader)
+            self._session.writer.note("loader", id=known.number, **_facts(loader))
+        return known
+
+    def _begin_pass(self, loader, iterator):
+        passes = self._passes
+        for key in [key for key, old in passes.items() if old.iterator() is None]:
+            del passes[key]
+        self._pass_count += 1
+        made = passes[id(iterator)] = _Pass(self._pass_count, loader, iterator)
+        pids = [process.pid for process in getattr(iterator, "_workers", ())]
+        self._session.writer.note("iterator", id=made.number, loader=loader.number if loader else 0, pids=pids)
+        return made
+
+    def _note_elsewhere(self, iterator):
+        if not self._log.backwards:  # that thread may turn out to be the one that trains
+            this = self._passes.get(id(iterator)) or self._begin_pass(None, iterator)
+            self._session.elsewhere[get_ident()] = this.number
 
 
 def _facts(loader):
@@ -156,7 +159,7 @@ def _ready(iterator):
     """How many batches are waiting to be taken."""
     queue = getattr(iterator, "_data_queue", None)
     if queue is None:
-        return NO_QUEUE
+        return 0
     arrived = sum(1 for task in iterator._task_info.values() if len(task) > 1)
     return queue.qsize() + arrived
 

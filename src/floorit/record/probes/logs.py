@@ -32,7 +32,7 @@ _FUNCTIONS = {
 
 
 def install(session):
-    session.hook_phase(NAME, logging.Logger.handle, LOGGING)
+    session.hook_phase(logging.Logger.handle, LOGGING)
     for stream in (sys.stdout, sys.stderr):
         _time_stream(session, stream)
     for module, names in _FUNCTIONS.items():
@@ -55,7 +55,7 @@ def _hooking(session, names):
             if function is None:
                 continue  # this version of the library has none
             try:
-                session.hook_phase(NAME, function, LOGGING)
+                session.hook_phase(function, LOGGING)
             except Exception as error:
                 session.missing("%s of %s" % (name, module.__name__), repr(error))
 

@@ -1,88 +1,88 @@
-"""Forward passes: the outermost module call, told apart as forward, loss, recompute or evaluation.
-
-A module inside another costs one look at a list. A loss is a module named as one, or, between a forward pass and its
-backward, one that no optimizer trains (a perceptual network); evaluation is a trained module called without gradient
-in eval mode; a module called inside a backward pass recomputes.
-"""
+"""Calls of modules: the model's forward pass, the loss, evaluation. Only the outermost call counts."""
 
 import os
 import weakref
 from threading import get_ident
 
-from ..steps import FLAGS, SAMPLES
-from ..wire import (
-    BACKWARD,
-    EVAL,
-    FORWARD,
-    GRAD_FORWARD,
-    LOSS,
-    NO_GRAD_FORWARD,
-    OPTIMIZER,
-    OTHER,
-    PENDING,
-    RECOMPUTE,
-)
+from ..wire import MODEL_IN, MODEL_OUT, OF_LOSS, SAMPLES_SHIFT, SHIFT, TRAINED, TRAINING, WITH_GRAD
 
 NAME = "forward and loss"
 _ENOUGH = 50
 
 
 def install(session):
-    torch = session.torch
-    clock, steps = session.clock, session.steps
-    outside = [True]
-    grad_enabled = torch.is_grad_enabled
-    is_tensor = torch.is_tensor
-    trained = _Trained(session)
-    named_loss = {}
-    without = [0]  # forward passes on end that returned no scalar
+    _Calls(session).install()
 
-    def is_loss(kind):
-        name = kind.__name__.lower()
-        answer = named_loss[kind] = "loss" in name or "criterion" in name
-        return answer
 
-    def enter(module, args):
-        current = clock.current
-        if current == BACKWARD:
+class _Calls:
+    """The outermost calls of modules."""
+
+    def __init__(self, session):
+        self._session = session
+        self._outside = [True]  # of any module: inside, nothing of ours runs
+        self._known = {}  # id -> (weak reference, OF_LOSS and TRAINED)
+        self._without_loss = 0  # forward passes on end that returned no scalar
+        self._hooks = None
+        session.when_trained_changes = self._known.clear
+
+    def install(self):
+        call = self._session.torch.nn.Module._wrapped_call_impl
+        hooks = (self._enter(), self._leave(), self._returned)
+        self._hooks = self._session.hook(NAME, call, *hooks, gate=self._outside, names=("self", "args"))
+        os.register_at_fork(after_in_child=lambda: self._outside.__setitem__(0, True))  # forked inside a call
+
+    def _enter(self):
+        log, outside, known, describe = self._session.log, self._outside, self._known, self._describe
+        torch = self._session.torch
+        with_grad, is_tensor = torch.is_grad_enabled, torch.is_tensor
+
+        def enter(module, args):
+            if get_ident() != log.thread and not log.backward:
+                return None
             outside[0] = False
-            return clock.enter(RECOMPUTE, clock.thread)
-        if get_ident() != clock.thread or (current != PENDING and current != OTHER and current != OPTIMIZER):
-            return None
-        kind = type(module)
-        known = named_loss.get(kind)
-        if (is_loss(kind) if known is None else known) or (
-            current == PENDING and clock.becomes == LOSS and not trained(module)
-        ):
-            outside[0] = False
-            return clock.enter(LOSS)
-        outside[0] = False
-        if not grad_enabled():
-            steps.row[FLAGS] |= NO_GRAD_FORWARD
-            return clock.enter(FORWARD if module.training or not trained(module) else EVAL)
-        row = steps.row
-        row[FLAGS] |= GRAD_FORWARD
-        if not row[SAMPLES] and args and is_tensor(args[0]) and args[0].dim():
-            row[SAMPLES] = args[0].shape[0]
-        return -clock.enter_settling(FORWARD)  # the sign says that its loss may follow
+            entry = known.get(id(module))
+            facts = entry[1] if entry is not None and entry[0]() is module else describe(module)
+            if with_grad():
+                facts |= WITH_GRAD
+                if not log.batches and args and is_tensor(args[0]) and args[0].dim():
+                    facts |= args[0].shape[0] << SAMPLES_SHIFT
+            elif module.training:
+                facts |= TRAINING
+            log.extend((log.now(), facts << SHIFT | MODEL_IN))
+            return facts
 
-    def returned(token, output):
-        if token < 0:
-            session.returned_losses = found = _scalars(output)
-            without[0] = 0 if found else without[0] + 1
-            if without[0] > _ENOUGH:  # this model does not compute its loss itself: no need to ask again
-                hooks.result = None
+        return enter
 
-    def leave(token):
-        outside[0] = True
-        if token < 0:
-            clock.leave_forward(-token)
-        else:
-            clock.leave(token)
+    def _leave(self):
+        log, outside = self._session.log, self._outside
 
-    call = torch.nn.Module._wrapped_call_impl
-    hooks = session.hook(NAME, call, enter, leave, returned, gate=outside, names=("self", "args"))
-    os.register_at_fork(after_in_child=lambda: outside.__setitem__(0, True))  # forked inside a call, outside of it
+        def leave(_):
+            outside[0] = True
+            log.extend((log.now(), MODEL_OUT))
+
+        return leave
+
+    def _returned(self, facts, output):
+        if facts & WITH_GRAD and not facts & OF_LOSS and not self._session.log.backward:
+            self._session.returned_losses = found = _scalars(output)
+            self._without_loss = 0 if found else self._without_loss + 1
+            if self._without_loss > _ENOUGH:  # this model does not compute its loss itself: no need to ask again
+                self._hooks.result = None
+
+    def _describe(self, module):
+        name = type(module).__name__.lower()
+        facts = OF_LOSS if "loss" in name or "criterion" in name else 0
+        if self._is_trained(module):
+            facts |= TRAINED
+        self._known[id(module)] = (weakref.ref(module), facts)
+        return facts
+
+    def _is_trained(self, module):
+        """Whether an optimizer updates any of its parameters; before the first step, whether one wants a gradient."""
+        updated = self._session.trained
+        if updated:
+            return any(id(p) in updated for p in module.parameters())
+        return any(p.requires_grad for p in module.parameters())
 
 
 def _scalars(output):
@@ -100,27 +100,3 @@ def _scalars(output):
         return ()
     nodes = (getattr(value, "grad_fn", None) for value in output if getattr(value, "ndim", None) == 0)
     return {node._sequence_nr() for node in nodes if node is not None}
-
-
-class _Trained:
-    """Whether an optimizer updates any parameter of a module; before the first step, whether one wants a gradient."""
-
-    def __init__(self, session):
-        self._session = session
-        self._known = {}
-        self._optimized = 0
-
-    def __call__(self, module):
-        parameters = self._session.trained
-        if len(parameters) != self._optimized:
-            self._optimized = len(parameters)
-            self._known.clear()
-        entry = self._known.get(id(module))
-        if entry is not None and entry[0]() is module:
-            return entry[1]
-        if parameters:
-            answer = any(id(p) in parameters for p in module.parameters())
-        else:
-            answer = any(p.requires_grad for p in module.parameters())
-        self._known[id(module)] = (weakref.ref(module), answer)
-        return answer

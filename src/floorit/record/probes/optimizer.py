@@ -1,11 +1,10 @@
 """Optimizer steps, clearing and clipping gradients, and loss scaling."""
 
-import itertools
 import weakref
 from threading import get_ident
 
 from ..traces import hide_ours
-from ..wire import OPTIMIZER, OTHER
+from ..wire import OPTIMIZER, SHIFT, STEP_IN, STEP_OUT
 
 NAME = "optimizer"
 
@@ -15,74 +14,9 @@ def install(session):
     import torch.nn.utils.clip_grad as clip
     from torch.optim import optimizer as optim
 
-    torch = session.torch
-    clock, steps = session.clock, session.steps
-    known = {}  # id -> (weak reference, number)
-    numbers = itertools.count()
-    open_steps = []  # (optimizer, depth), innermost last
-    broken = []
-    is_compiling = torch.compiler.is_compiling
-
-    def number_of(optimizer):
-        entry = known.get(id(optimizer))
-        if entry is not None and entry[0]() is optimizer:
-            return entry[1]
-        number = next(numbers)
-        known[id(optimizer)] = (weakref.ref(optimizer), number)
-        parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        session.trained.update(map(id, parameters))
-        session.writer.note(
-            "optimizer",
-            id=number,
-            name=type(optimizer).__name__,
-            parameters=sum(p.numel() for p in parameters),
-            tensors=len(parameters),
-        )
-        return number
-
-    def fail(error):
-        broken.append(True)
-        session.missing(NAME, "the probe failed while running: %r" % (error,))
-
-    def before(optimizer, args, kwargs):
-        try:
-            if is_compiling() or broken or get_ident() != clock.thread:
-                return
-            while open_steps and (open_steps[-1][0] is optimizer or open_steps[-1][1] > len(clock.stack)):
-                clock.leave(open_steps.pop()[1])  # that step ended by an exception
-            if session.unsettled:
-                session.settle()
-            open_steps.append((optimizer, clock.enter_settling(OPTIMIZER)))
-            if len(args) > 1 or kwargs:  # a closure: the program's own code, up to its backward pass
-                session.closure_depth = clock.enter(OTHER)
-        except Exception as error:
-            fail(error)
-        except BaseException:
-            hide_ours()
-            raise
-
-    def after(optimizer, args, kwargs):
-        try:
-            if not open_steps or get_ident() != clock.thread:
-                return  # where torch.compile traces this, none is open
-            while open_steps:
-                candidate, depth = open_steps.pop()
-                clock.leave(depth)
-                if candidate is optimizer:
-                    break
-            session.closure_depth = 0
-            number = number_of(optimizer)
-            if not open_steps:  # else a step inside a step: a wrapper around another optimizer
-                steps.stepped(number)
-        except Exception as error:
-            fail(error)
-        except BaseException:
-            hide_ours()
-            raise
-
-    optim.register_optimizer_step_pre_hook(before)
-    optim.register_optimizer_step_post_hook(after)
-
+    steps = _Steps(session)
+    optim.register_optimizer_step_pre_hook(steps.guarded(steps.before))
+    optim.register_optimizer_step_post_hook(steps.guarded(steps.after))
     scaler = torch.amp.grad_scaler.GradScaler
     for function in (
         optim.Optimizer.zero_grad,
@@ -92,4 +26,63 @@ def install(session):
         scaler.unscale_,
         scaler.update,
     ):
-        session.hook_phase(NAME, function, OPTIMIZER)
+        session.hook_phase(function, OPTIMIZER)
+
+
+class _Steps:
+    """Torch calls us before and after each step of any optimizer."""
+
+    def __init__(self, session):
+        self._session = session
+        self._log = session.log
+        self._known = {}  # id -> (weak reference, number)
+        self._count = 0
+        self._broken = False
+
+    def guarded(self, hook):
+        """The hook, which the program must never notice."""
+        log, is_compiling = self._log, self._session.torch.compiler.is_compiling
+
+        def guarded(optimizer, args, kwargs):
+            try:
+                if get_ident() == log.thread and not is_compiling() and not self._broken:
+                    hook(optimizer, len(args) > 1 or kwargs)
+            except Exception as error:
+                self._broken = True
+                self._session.missing(NAME, "the probe failed while running: %r" % (error,))
+            except BaseException:
+                hide_ours()
+                raise
+
+        return guarded
+
+    def before(self, optimizer, has_closure):
+        if self._session.unsettled:
+            self._session.settle()
+        log = self._log
+        number = self._number_of(optimizer)
+        log.extend((log.now(), (number << 1 | bool(has_closure)) << SHIFT | STEP_IN))
+
+    def after(self, optimizer, _):
+        self._log.step(self._number_of(optimizer) << SHIFT | STEP_OUT)
+
+    def _number_of(self, optimizer):
+        entry = self._known.get(id(optimizer))
+        return entry[1] if entry is not None and entry[0]() is optimizer else self._describe(optimizer)
+
+    def _describe(self, optimizer):
+        session = self._session
+        number = self._count
+        self._count += 1
+        self._known[id(optimizer)] = (weakref.ref(optimizer), number)
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        session.trained.update(map(id, parameters))
+        session.when_trained_changes()
+        session.writer.note(
+            "optimizer",
+            id=number,
+            name=type(optimizer).__name__,
+            parameters=sum(p.numel() for p in parameters),
+            tensors=len(parameters),
+        )
+        return number

@@ -1,0 +1,101 @@
+"""What the training thread did, as pairs of a time and a word (see wire): written now, understood later.
+
+Hooks run many times a step with cold caches, so all they do is add such a pair. Nothing about phases, iterations or
+losses is decided in the program's process; `floorit.replay` does that outside.
+"""
+
+from array import array
+from threading import get_ident
+from time import perf_counter_ns
+
+from .wire import END, LEAF, SHIFT
+
+
+class Log:
+    """The events of one thread. Adding a pair is one call of C code, so other threads find whole pairs."""
+
+    __slots__ = (
+        "_events",
+        "_since_backward",
+        "_since_step",
+        "backward",
+        "backwards",
+        "batches",
+        "extend",
+        "ident",
+        "marker",
+        "now",
+        "started",
+        "stop_at",
+        "thread",
+    )
+
+    def __init__(self):
+        self._events = array("q")
+        self.extend = self._events.extend  # ((time, word))
+        self.ident = get_ident
+        self.marker = None  # an EventTrack, once CUDA is in use
+        self.stop_at = None  # backward passes after which the program is to end
+        self.reset()
+
+    def reset(self):
+        """Start anew, in the thread that calls."""
+        del self._events[:]
+        self.now = perf_counter_ns  # while a stretch is marked on the GPU's clock, that marks too
+        self.thread = get_ident()
+        self.started = perf_counter_ns()
+        self.backward = 0  # how many passes are open, one inside the other
+        self.backwards = 0
+        self.batches = 0
+        self._since_step = self._since_backward = False  # whether a border came since
+
+    def leaf(self, phase, started):
+        """A phase in which no other began has lasted since `started`."""
+        now = perf_counter_ns()
+        self.extend((now, (now - started) << SHIFT | LEAF + phase))
+
+    def batch(self, word):
+        """A batch is asked for: always a border of the loop."""
+        self.batches += 1
+        self._since_step = self._since_backward = True
+        self._border(word)
+
+    def step(self, word):
+        """An optimizer step has ended: a border if no batch came since the last."""
+        since, self._since_step = self._since_step, False
+        self._since_backward = True
+        if since:
+            self.extend((self.now(), word))
+        else:
+            self._border(word)
+
+    def went_backward(self, word):
+        """The same for a backward pass, if no step did either."""
+        self.backwards += 1
+        since, self._since_backward = self._since_backward, False
+        if since:
+            self.extend((self.now(), word))
+        else:
+            self._border(word)
+
+    def _border(self, word):
+        marker = self.marker
+        if marker is None:
+            self.extend((self.now(), word))
+        else:
+            marker.close()
+            self.extend((self.now(), word))
+            marker.open()
+        if self.stop_at is not None and self.backwards >= self.stop_at:
+            self.stop_at = None
+            raise SystemExit(0)
+
+    def end(self):
+        """The program ends."""
+        self.extend((perf_counter_ns(), END))
+
+    def take(self):
+        """The events since the last call, as bytes. Called by the thread that writes."""
+        taken = self._events[:]
+        del self._events[: len(taken)]
+        return taken.tobytes()

@@ -1,0 +1,442 @@
+"""Plays a thread's log of events back: which phase it was in at any moment, and the rows between its borders.
+
+At any moment the training thread is in exactly one phase. Each event adds what has passed to the phase that ends
+there, so the phases of a stretch add up to its wall time by construction. Some time can only be named by what follows
+it. It is booked as PENDING and settled later: the code after a forward pass is the loss if a backward pass follows,
+and the code since the batch arrived is the forward pass itself if no module was called before the backward.
+
+A batch asked of a loader is always a border between two rows. The end of an optimizer step is one if no batch came
+since the last step, the end of a backward pass if neither did: so a program without a loader, or without torch.optim,
+has borders too, and one that has them all leaves one row an iteration. What an iteration is, the analysis decides.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+import msgspec
+
+from floorit.record import wire
+from floorit.record.wire import (
+    BACKWARD,
+    DATA_WAIT,
+    EPOCH_GAP,
+    EVAL,
+    FORWARD,
+    LOSS,
+    OPTIMIZER,
+    OTHER,
+    PHASES,
+    RECOMPUTE,
+)
+
+PENDING = len(PHASES)
+_BASES = (OTHER, OPTIMIZER, PENDING)
+_LOADING = (DATA_WAIT, EPOCH_GAP)
+
+# What began a row.
+START, BATCH, EXHAUSTED, OPTIMIZER_STEP, BACKWARD_CALL = range(5)
+# What was seen in a row.
+GRAD_FORWARD, NO_GRAD_FORWARD, COMPILED, ANOMALY = 1, 2, 4, 8
+NO_QUEUE = 0xFFFF  # `ready` of a row whose loader has no queue
+
+# What an open phase was opened by, besides the phases themselves.
+_MODEL, _GRAD_MODEL, _PASS, _INNER_PASS, _CLOSURE, _NEXT, _INNER_NEXT = range(100, 107)
+_STEP = 1000  # + number of the optimizer
+_LAST_OPTIMIZER = 31  # those beyond share its bit
+
+
+class Row(msgspec.Struct):
+    """What happened between two borders. Nanoseconds."""
+
+    opened: int
+    iterator: int = 0
+    samples: int = 0
+    optimizers: int = 0  # bits
+    backwards: int = 0
+    flags: int = 0
+    ready: int = NO_QUEUE
+    steps: int = 0
+    end: int = 0
+    spent: list[int] = []
+
+
+class Look(msgspec.Struct, frozen=True):
+    """One look at the stack, and the phase it fell into."""
+
+    time: int
+    user: int
+    leaf: int
+    phase: int = PENDING
+    iterator: int = 0
+
+
+class Clock:
+    """Exclusive time: the phases of one thread."""
+
+    def __init__(self, now: int) -> None:
+        self.spent = [0] * (PENDING + 1)
+        self.open: list[tuple[int, int]] = []  # (what opened the phase, the phase around it), outermost first
+        self.current = PENDING
+        self.since = now
+        self.base = OTHER  # what PENDING becomes when no backward follows
+        self.becomes = FORWARD  # what it becomes when one does
+        self.settled: int | None = None  # what PENDING has just become
+
+    def passes(self, now: int) -> None:
+        """Book what has passed to the current phase. Time never goes back."""
+        if now > self.since:
+            self.spent[self.current] += now - self.since
+            self.since = now
+
+    def enter(self, phase: int, key: int) -> None:
+        """Begin a phase inside the current one."""
+        self.open.append((key, self.current))
+        self.current = phase
+
+    def leave(self, *keys: int) -> int | None:
+        """End the innermost phase opened by one of these, and any left open inside it; which of them it was."""
+        for index in range(len(self.open) - 1, -1, -1):
+            key, around = self.open[index]
+            if key in keys:
+                del self.open[index:]
+                self.current = around
+                return key
+        return None
+
+    def leaf(self, phase: int, nanoseconds: int) -> None:
+        """The last so many nanoseconds, as far as they are not booked yet, were another phase."""
+        self.spent[phase] += nanoseconds
+        self.spent[self.current] -= nanoseconds
+
+    def enter_settling(self, phase: int, key: int, loss_known: bool = False) -> None:
+        """Begin a pass over the model or a step, which says what was pending before it.
+
+        Before a backward pass it was the loss, unless that came out of the forward pass; else it was neither.
+        """
+        named = self.base
+        if phase == BACKWARD and self.current == PENDING and not (loss_known and self.becomes == LOSS):
+            named = self.becomes
+        self.settle(named)
+        if self.current == PENDING:
+            self.current = self.base
+        self.enter(phase, key)
+
+    def leave_forward(self) -> None:
+        """A forward pass has ended. From here on, time is the loss, if a backward follows."""
+        if self.current in _BASES:
+            if self.current != PENDING:
+                self.base = self.current
+            self.current, self.becomes = PENDING, LOSS
+
+    def settle(self, phase: int) -> None:
+        """What was pending has a name now."""
+        self.spent[phase] += self.spent[PENDING]
+        self.spent[PENDING] = 0
+        self.settled = phase
+
+    def unwind(self) -> None:
+        """At the top of the loop, drop an optimizer step that an exception left open."""
+        if self.open and self.current == OPTIMIZER and all(around in _BASES for _, around in self.open):
+            self.current = self.open[0][1]
+            self.open.clear()
+
+    def in_backward(self) -> bool:
+        return self.current in (BACKWARD, RECOMPUTE) or any(around == BACKWARD for _, around in self.open)
+
+    def is_open(self, key: int) -> bool:
+        return any(opened == key for opened, _ in self.open)
+
+    def cut(self) -> list[int]:
+        """Close the stretch: its nanoseconds by phase.
+
+        From here on, time is the forward pass of a program without modules, if a backward follows.
+        """
+        self.settle(self.base)
+        if self.current == PENDING:
+            self.current = self.base
+        if self.current == OTHER and not self.open:
+            self.current, self.base, self.becomes = PENDING, OTHER, FORWARD
+        spent, self.spent = self.spent, [0] * (PENDING + 1)
+        return spent
+
+
+class _Moment(msgspec.Struct):
+    """A point in an open row at which it may have to be split."""
+
+    time: int
+    spent: list[int]
+    backwards: int
+
+
+class Replay:
+    """The state after the events so far."""
+
+    def __init__(self, started: int) -> None:
+        self.clock = Clock(started)
+        self.rows: list[Row] = []  # closed since they were last taken
+        self.looks: list[Look] = []  # named since they were last taken
+        self.device: list[tuple[int, list[float]]] = []  # (number of the row, device seconds by phase)
+        self._number = 0
+        self._row = Row(START)
+        self._ready = NO_QUEUE
+        self._batch_since_step = self._border_since_backward = False
+        self._worked: _Moment | None = None  # the last training in the open row
+        self._stepped: _Moment | None = None  # the first step in it
+        self._was_loss = False  # a gradient is taken inside what may be the loss
+        self._coming: deque[Look] = deque()  # in the order of time, not reached yet
+        self._pending_looks: list[Look] = []
+        self._marked: list[int] | None = None  # phases that ended at each mark of the stretch being marked
+        self._marked_row = 0
+        self._marked_at = 0
+        self._stretches: dict[int, tuple[int, list[int]]] = {}  # marked, their device times not known yet
+
+    # -- what comes in -------------------------------------------------------------------------------------------
+
+    def look(self, time: int, user: int, leaf: int) -> None:
+        """A look at the stack, to be named when the events reach it."""
+        self._coming.append(Look(time, user, leaf))
+
+    def feed(self, words: Iterable[int]) -> None:
+        """Play back pairs of a time and a word."""
+        numbers = iter(words)
+        for time, word in zip(numbers, numbers, strict=True):
+            self._event(time, word & wire.KIND, word >> wire.SHIFT)
+
+    def marks(self, began: int, milliseconds: list[float]) -> None:
+        """The device's times between the marks of a stretch."""
+        row, phases = self._stretches.pop(began, (0, []))
+        if len(phases) != len(milliseconds):
+            return  # two threads marked at once: which mark is whose is not known
+        seconds = [0.0] * (PENDING + 1)
+        for phase, ms in zip(phases, milliseconds, strict=True):
+            seconds[phase] += ms * 1e-3
+        self.device.append((row, seconds[:PENDING]))
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    def _event(self, now: int, kind: int, operand: int) -> None:
+        while self._coming and self._coming[0].time <= now:
+            self._name(self._coming.popleft())
+        clock = self.clock
+        if wire.LEAF <= kind < wire.LEAF + len(PHASES):
+            since = max(now - operand, clock.since)
+            clock.passes(now)
+            clock.leaf(kind - wire.LEAF, max(0, now - since))
+            return
+        clock.passes(now)
+        if self._marked is not None and kind not in (wire.READY, wire.COMPILED):
+            self._marked.append(clock.current)
+        if kind < wire.OUT:
+            self._enter(kind - wire.IN)
+        elif kind < wire.LEAF:
+            clock.leave(kind - wire.OUT)
+        else:
+            handler = _HANDLERS.get(kind)
+            if handler is not None:
+                handler(self, operand)
+        if clock.settled is not None:
+            self._settled(clock.settled)
+            clock.settled = None
+
+    def _enter(self, phase: int) -> None:
+        clock = self.clock
+        is_of_outer = (phase == RECOMPUTE and not clock.in_backward()) or (
+            phase == EPOCH_GAP and clock.current in _LOADING
+        )
+        clock.enter(clock.current if is_of_outer else phase, phase)
+
+    def _model_in(self, operand: int) -> None:
+        clock, row = self.clock, self._row
+        is_trained = operand & wire.TRAINED
+        if clock.current == BACKWARD:
+            clock.enter(RECOMPUTE, _MODEL)
+        elif clock.current not in _BASES:
+            clock.enter(clock.current, _MODEL)
+        elif operand & wire.OF_LOSS or (clock.current == PENDING and clock.becomes == LOSS and not is_trained):
+            clock.enter(LOSS, _MODEL)
+        elif not operand & wire.WITH_GRAD:
+            row.flags |= NO_GRAD_FORWARD
+            clock.enter(FORWARD if operand & wire.TRAINING or not is_trained else EVAL, _MODEL)
+        else:
+            row.flags |= GRAD_FORWARD
+            row.samples = row.samples or operand >> wire.SAMPLES_SHIFT
+            clock.enter_settling(FORWARD, _GRAD_MODEL)
+
+    def _model_out(self, _: int) -> None:
+        if self.clock.leave(_MODEL, _GRAD_MODEL) == _GRAD_MODEL:
+            self.clock.leave_forward()
+
+    def _backward_in(self, operand: int) -> None:
+        clock = self.clock
+        if clock.in_backward():
+            clock.enter_settling(BACKWARD, _INNER_PASS)  # reentrant
+            return
+        if operand & wire.WITH_ANOMALY:
+            self._row.flags |= ANOMALY
+        is_partial = bool(operand & wire.WITHOUT_ACCUMULATING)
+        self._was_loss = is_partial and clock.current == PENDING and clock.becomes == LOSS
+        clock.enter_settling(BACKWARD, _PASS, bool(operand & wire.LOSS_KNOWN))
+
+    def _backward_out(self, _: int) -> None:
+        clock = self.clock
+        if clock.leave(_PASS, _INNER_PASS) != _PASS:
+            return
+        clock.leave(_CLOSURE)  # what follows in the closure of a step is taken for the optimizer's
+        self._went_backward()
+        if self._was_loss and not clock.open:  # a gradient inside the loss: the rest of it follows
+            clock.leave_forward()
+
+    def _step_in(self, operand: int) -> None:
+        key = _STEP + (operand >> 1)
+        self.clock.leave(key)  # still open: that step ended by an exception
+        self.clock.enter_settling(OPTIMIZER, key)
+        if operand & 1:  # a closure: the program's own code, up to its backward pass
+            self.clock.enter(OTHER, _CLOSURE)
+
+    def _step_out(self, optimizer: int) -> None:
+        if self.clock.leave(_STEP + optimizer) is None:
+            return
+        if not any(key >= _STEP for key, _ in self.clock.open):  # else a wrapper around another optimizer
+            self._stepped_by(optimizer)
+
+    def _next_in(self, iterator: int, phase: int = DATA_WAIT) -> None:
+        clock = self.clock
+        if clock.current in _LOADING:  # a loader inside a loader: the outer one's wait
+            clock.enter(clock.current, _INNER_NEXT)
+            return
+        clock.unwind()
+        self._cut(BATCH, iterator)
+        self._batch_since_step = self._border_since_backward = True
+        self._row.ready, self._ready = self._ready, NO_QUEUE
+        clock.enter(phase, _NEXT)
+
+    def _next_fresh_in(self, iterator: int) -> None:
+        self._next_in(iterator, EPOCH_GAP)
+
+    def _next_out(self, operand: int) -> None:
+        clock, row = self.clock, self._row
+        if clock.leave(_NEXT, _INNER_NEXT) != _NEXT:
+            return
+        if operand:
+            row.samples = operand - 1
+        else:  # its row is what lies between two passes over the data
+            row.opened = EXHAUSTED
+            clock.spent[EPOCH_GAP] += clock.spent[DATA_WAIT]
+            clock.spent[DATA_WAIT] = 0
+
+    def _is_ready(self, count: int) -> None:
+        self._ready = count
+
+    def _adopted(self, iterator: int) -> None:
+        """The time so far was another thread's."""
+        self._cut(START, 0)
+        self.clock = Clock(self.clock.since)
+        if iterator:
+            self._row.opened, self._row.iterator = BATCH, iterator
+            self._batch_since_step = self._border_since_backward = True
+
+    def _compiled(self, nanoseconds: int) -> None:
+        """Compiling takes long: of the rows in that time, it was in the longest."""
+        now = self.clock.since
+        longest, most = self._row, sum(self.clock.spent)
+        for row in reversed(self.rows):
+            if row.end < now - nanoseconds:
+                break
+            if sum(row.spent) > most:
+                longest, most = row, sum(row.spent)
+        longest.flags |= COMPILED
+
+    def _marks_in(self, _: int) -> None:
+        self._marked, self._marked_row, self._marked_at = [], self._number, self.clock.since
+
+    def _marks_out(self, _: int) -> None:
+        if self._marked is not None:
+            self._stretches[self._marked_at] = (self._marked_row, self._marked)
+            self._marked = None
+
+    def _end(self, _: int) -> None:
+        """What came after the last training in an open row is not part of its iteration."""
+        if self._worked is not None:
+            self._split(self._worked, EXHAUSTED)
+        self._cut(START, 0)
+
+    # -- names ---------------------------------------------------------------------------------------------------
+
+    def _name(self, look: Look) -> None:
+        look = msgspec.structs.replace(look, phase=self.clock.current, iterator=self._row.iterator)
+        (self._pending_looks if look.phase == PENDING else self.looks).append(look)
+
+    def _settled(self, phase: int) -> None:
+        if self._pending_looks:
+            self.looks += [msgspec.structs.replace(look, phase=phase) for look in self._pending_looks]
+            self._pending_looks.clear()
+        if self._marked is not None:
+            self._marked[:] = [phase if marked == PENDING else marked for marked in self._marked]
+
+    # -- rows ----------------------------------------------------------------------------------------------------
+
+    def _stepped_by(self, optimizer: int) -> None:
+        bit = 1 << min(optimizer, _LAST_OPTIMIZER)
+        if self._row.optimizers & bit and self._stepped is not None:
+            self._split(self._stepped, OPTIMIZER_STEP)  # its second since the batch: that is not what makes the steps
+        row = self._row
+        row.optimizers |= bit
+        row.steps += 1
+        self._border_since_backward = True
+        if self._batch_since_step:
+            self._batch_since_step = False
+            self._worked = self._stepped = self._moment()
+        else:
+            self._cut(OPTIMIZER_STEP, row.iterator)
+
+    def _went_backward(self) -> None:
+        self._row.backwards += 1
+        if self._border_since_backward:
+            self._border_since_backward = False
+            self._worked = self._moment()
+        else:
+            self._cut(BACKWARD_CALL, self._row.iterator)
+
+    def _moment(self) -> _Moment:
+        return _Moment(self.clock.since, self.clock.spent[:], self._row.backwards)
+
+    def _split(self, moment: _Moment, opened: int) -> None:
+        """End the open row at an earlier moment; what came since belongs to a row that began then."""
+        clock, row, before = self.clock, self._row, moment.spent
+        before[clock.base] += before[PENDING]
+        before[PENDING] = 0
+        self._row = Row(opened, row.iterator, row.samples, backwards=row.backwards - moment.backwards)
+        row.backwards = moment.backwards
+        clock.spent[:] = [total - part for total, part in zip(clock.spent, before, strict=True)]
+        self._close(row, moment.time, before)
+
+    def _cut(self, opened: int, iterator: int) -> None:
+        row, self._row = self._row, Row(opened, iterator)
+        self._worked = self._stepped = None
+        self._close(row, self.clock.since, self.clock.cut())
+
+    def _close(self, row: Row, end: int, spent: list[int]) -> None:
+        row.end, row.spent = end, spent[:PENDING]
+        self.rows.append(row)
+        self._number += 1
+
+
+_HANDLERS = {
+    wire.MODEL_IN: Replay._model_in,
+    wire.MODEL_OUT: Replay._model_out,
+    wire.BACKWARD_IN: Replay._backward_in,
+    wire.BACKWARD_OUT: Replay._backward_out,
+    wire.STEP_IN: Replay._step_in,
+    wire.STEP_OUT: Replay._step_out,
+    wire.NEXT_IN: Replay._next_in,
+    wire.NEXT_FRESH_IN: Replay._next_fresh_in,
+    wire.NEXT_OUT: Replay._next_out,
+    wire.READY: Replay._is_ready,
+    wire.ADOPTED: Replay._adopted,
+    wire.COMPILED: Replay._compiled,
+    wire.MARKS_IN: Replay._marks_in,
+    wire.MARKS_OUT: Replay._marks_out,
+    wire.END: Replay._end,
+}
