@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -122,13 +122,20 @@ class Ran:
     step: float  # by the program's own timer
     mean: float  # by the ledger
     phases: dict
+    samples: float  # of a step
+    memory: int | None  # bytes at the peak on the GPU
     verdict: str
     device: str
     report: dict
 
     def as_json(self):
-        kept = ("step", "mean", "phases", "verdict", "device")
-        return {name: getattr(self, name) for name in kept}
+        return {name: value for name, value in vars(self).items() if name != "report"}
+
+    def per_samples(self, count):
+        """The same with seconds for so many samples, so that runs with other batches can be compared."""
+        factor = count / self.samples
+        phases = {phase: seconds * factor for phase, seconds in self.phases.items()}
+        return replace(self, step=self.step * factor, mean=self.mean * factor, phases=phases, samples=count)
 
 
 class Measurement:
@@ -221,6 +228,8 @@ def run(case, faults_off, options):
         step=summary["step_seconds"],
         mean=report["step"]["mean"],
         phases={entry["phase"]: entry["seconds"] for entry in report["ledger"]},
+        samples=summary["samples_per_second"] * summary["step_seconds"],
+        memory=summary.get("memory_peak"),
         verdict=report["findings"][0]["code"],
         device=summary["device"],
         report=report,
@@ -282,7 +291,8 @@ def result(measurement):
 
 
 def gain(shipped, without, named):
-    """What a change gains: the two arms' runs, in pairs."""
+    """What a change gains: the two arms' runs, in pairs. Seconds are for the samples of one step as shipped."""
+    without = [b.per_samples(a.samples) for a, b in zip(shipped, without, strict=True)]
     steps = [np.array([ran.step for ran in arm]) for arm in (shipped, without)]
     means = [np.array([ran.mean for ran in arm]) for arm in (shipped, without)]
     speedup = stats.ratio(*steps)
@@ -296,7 +306,15 @@ def gain(shipped, without, named):
         agrees=abs(ledger_saved.value - saved.value) <= AGREEMENT * saved.value if asked else None,
         on_named=sum(changes.get(phase, 0.0) for phase in named) / ledger_saved.value if asked else None,
         phases={phase: change for phase, change in changes.items() if abs(change) >= SHOWN * means[0].mean()},
+        memory_saved=memory_saved(shipped, without),
     )
+
+
+def memory_saved(shipped, without):
+    """Bytes, mean over rounds; None where the program does not tell."""
+    if any(ran.memory is None for ran in [*shipped, *without]):
+        return None
+    return float(np.mean([a.memory - b.memory for a, b in zip(shipped, without, strict=True)]))
 
 
 def phase_changes(shipped, without):
@@ -392,7 +410,8 @@ def markdown(measurement):
         f"Command: `{found.command}` (rounds: {found.rounds}; 95 % intervals over rounds)  ",
         f"As shipped: {interval(found.step_seconds, 1e3)} ms a step by its own timer,"
         f" {interval(found.ledger_seconds, 1e3)} by the ledger; verdict {verdicts},"
-        f" expected {known.verdict[measurement.options.scale]}",
+        f" expected {known.verdict[measurement.options.scale]}  ",
+        "What is saved is for the samples of one step as shipped.",
         "",
         "| without | at | speed-up | saves, own timer (ms) | saves, ledger (ms) | agree | on the phases named |"
         " phases that change (ms) |",
@@ -407,7 +426,8 @@ def markdown(measurement):
 
 
 def markdown_row(name, place, each):
-    changes = ", ".join(f"{phase} {-change * 1e3:+.3g}" for phase, change in each.phases.items())
+    shown = [f"{phase} {-change * 1e3:+.3g}" for phase, change in each.phases.items()]
+    changes = ", ".join(filter(None, [*shown, gibibytes(each.memory_saved)]))
     cells = (
         name,
         place,
@@ -419,6 +439,10 @@ def markdown_row(name, place, each):
         changes,
     )
     return f"| {' | '.join(cells)} |"
+
+
+def gibibytes(saved):
+    return "" if saved is None else f"{-saved / 2**30:+.1f} GiB at the peak"
 
 
 def interval(estimate, scale=1):

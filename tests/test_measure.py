@@ -30,7 +30,15 @@ def measure() -> Any:
     return module
 
 
-def ran(measure: Any, step: float, verdict: str = "input-bound", ledger: float = 1.0, **phases: float) -> Any:
+def ran(
+    measure: Any,
+    step: float,
+    verdict: str = "input-bound",
+    ledger: float = 1.0,
+    samples: float = 8.0,
+    memory: int | None = None,
+    **phases: float,
+) -> Any:
     """A run whose ledger is off by a factor."""
     seconds = {phase: value * ledger for phase, value in phases.items()}
     environment = {"gpu": None, "cpu": "a CPU", "cores": 4, "cores_allowed": 2, "cores_quota": None, "torch": "2.13.0"}
@@ -38,6 +46,8 @@ def ran(measure: Any, step: float, verdict: str = "input-bound", ledger: float =
         step=step,
         mean=step * ledger,
         phases=seconds,
+        samples=samples,
+        memory=memory,
         verdict=verdict,
         device="cpu",
         report={"environment": environment, "findings": [{"code": verdict}]},
@@ -94,6 +104,23 @@ def test_of_a_small_gain_nothing_is_asked(measure: Any) -> None:
     pairs = [ran(measure, 1.0, data_wait=1.0)] * 3, [ran(measure, 0.97, data_wait=0.97)] * 3
     gain = measure.gain(*pairs, {"data_wait"})
     assert (gain.agrees, gain.on_named) == (None, None)
+
+
+def test_a_larger_batch_is_compared_by_samples(measure: Any) -> None:
+    """Three times the samples in twice the time are 1.5 times as fast, whatever a step takes."""
+    pairs = [ran(measure, 1.0, forward=1.0)] * 3, [ran(measure, 2.0, samples=24, forward=2.0)] * 3
+    gain = measure.gain(*pairs, {"forward"})
+    assert gain.speedup.value == pytest.approx(1.5)
+    assert gain.saved.value == pytest.approx(1 / 3)
+    assert gain.phases == pytest.approx({"forward": 1 / 3})
+    assert gain.agrees is True
+    assert gain.on_named == pytest.approx(1.0)
+
+
+def test_memory_is_told_where_the_program_tells_it(measure: Any) -> None:
+    runs = [ran(measure, 1.0, memory=gib * 2**30) for gib in (28, 17)]
+    assert measure.gain(runs[:1], runs[1:], set()).memory_saved == 11 * 2**30
+    assert measure.gain(runs[:1], [ran(measure, 1.0)], set()).memory_saved is None
 
 
 def test_arms_are_each_fault_of_the_scale_alone_and_all(measure: Any, root: Path) -> None:

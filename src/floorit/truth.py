@@ -36,17 +36,21 @@ class Fault(_Strict, frozen=True, kw_only=True):
     results: Literal["same", "rounding", "changed"]  # what removing it may do to the losses
     why: str | None = None  # they are not the same
     scales: tuple[Scale, ...] = SCALES  # at which it costs anything
+    gain: Literal["step", "throughput", "memory"] = (
+        "step"  # of removing it: a shorter step, more samples a second, room
+    )
 
 
 class Gain(_Strict, frozen=True, kw_only=True):
-    """What one change gains. Seconds a step, as shipped minus without."""
+    """What one change gains. Seconds are as shipped minus without, for the samples of one step as shipped."""
 
-    speedup: Estimate  # by the program's own timer
+    speedup: Estimate  # in samples a second, by the program's own timer
     saved: Estimate  # by the program's own timer
     ledger_saved: Estimate  # by the report's mean step
     agrees: bool | None = None  # the two, within a tenth; None: too small a gain to ask
     on_named: float | None = None  # share of what the ledger saved that lies on the phases named
     phases: dict[str, float]  # what each phase shrinks by
+    memory_saved: float | None = None  # bytes at the peak on the GPU, where the program tells
     date: str | None = None  # None: as the table it stands in
     command: str | None = None
 

@@ -75,7 +75,7 @@ def _placed(report: Report, case: str, fault: Fault, folder: Path) -> Literal["l
     at = {line for file, line in _places(report) if _is(file, case, fault.file)}
     if fault.line in at:
         return "line"
-    around = _function(folder / fault.file, fault.line)
+    around = _function(folder / fault.file, fault.line) if fault.file.endswith(".py") else range(0)
     return "function" if any(line in around for line in at) else None
 
 
@@ -108,11 +108,11 @@ def render(beside: Beside) -> RenderableType:
     table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim", pad_edge=False)
     table.add_column("what is wrong with it", overflow="fold")
     table.add_column("in this report", no_wrap=True)
-    table.add_column("a step without it", no_wrap=True)
+    table.add_column("without it", no_wrap=True)
     for row in beside.rows:
         fault = row.fault
         cause = Text.assemble(fault.summary, (f"\n{fault.file}:{fault.line}", "dim"))
-        table.add_row(cause, _said(row), _gain(row.gain))
+        table.add_row(cause, _said(row), _gain(row.gain, fault.gain))
     if beside.measured is not None and beside.measured.all_off is not None:
         table.add_row("all of it", "", _gain(beside.measured.all_off))
     return Group(
@@ -133,8 +133,14 @@ def _said(row: Row) -> Text:
     return Text.assemble(row.fault.finding, "\n", (text, "green" if named else "yellow"))
 
 
-def _gain(gain: Gain | None) -> str:
-    return "not measured" if gain is None else factor(gain.speedup)
+def _gain(gain: Gain | None, kind: str = "step") -> str:
+    """What removing a fault gains; some make room instead of time."""
+    measured = "not measured" if gain is None else factor(gain.speedup)
+    if kind != "memory":
+        return measured
+    if gain is None or gain.memory_saved is None:
+        return f"{measured}\nwhat it gains is memory"
+    return f"{measured}\n{gain.memory_saved / 2**30:.1f} GiB less at the peak"
 
 
 def factor(speedup: Estimate) -> str:
