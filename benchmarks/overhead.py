@@ -1,12 +1,14 @@
 """What recording costs a step, against the bare program.
 
 In every round each arm is a fresh process. They take turns: a turn is a short stretch of steps, one process trains
-while the others wait, in random order, so that what else the machine does falls on all of them alike. Each turn is
-compared with the bare program's turn beside it; the interval is over rounds. The promise that is checked: at most 1 %
+while the others wait, in random order, so that what else the machine does falls on all of them alike. They train on the
+same core, another in each round. Each turn is compared with the bare program's turn beside it; the interval is over
+rounds. The promise that is checked: at most 1 %
 of a step or 0.05 ms, whichever is larger.
 """
 
 import argparse
+import functools
 import json
 import math
 import os
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -39,13 +42,15 @@ PROMISED_SHARE, PROMISED_MS = 0.01, 0.05
 def main():
     options = arguments()
     rounds, began = [], time.monotonic()
-    for number in range(options.rounds):
-        spent = time.monotonic() - began
-        if number and options.budget and spent * (number + 1) / number > options.budget:
-            break  # one more would take too long
-        if options.verbose or sys.stderr.isatty():
-            print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
-        rounds.append(measure(options))
+    with ThreadPoolExecutor(options.jobs) as pool:
+        while len(rounds) < options.rounds:
+            spent = time.monotonic() - began
+            if rounds and options.budget and spent * (len(rounds) + options.jobs) / len(rounds) > options.budget:
+                break  # more would take too long
+            if options.verbose or sys.stderr.isatty():
+                print(f"round {len(rounds) + 1} of {options.rounds}", file=sys.stderr, flush=True)
+            numbers = range(len(rounds), min(len(rounds) + options.jobs, options.rounds))
+            rounds += pool.map(functools.partial(measure, options), numbers)
     result = {"about": about(len(rounds), rounds[0]["about"]), "rows": rows(rounds, options)}
     if options.json:
         options.json.write_text(json.dumps({**result, "rounds": rounds}, indent=1) + "\n")
@@ -59,6 +64,7 @@ def arguments():
     parser.add_argument("--turns", type=int, default=14, help="of each process for each size in a round (default 14)")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, choices=SIZES, help="milliseconds a step")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--jobs", type=int, default=1, help="rounds at the same time, each on cores of its own")
     parser.add_argument("--quick", action="store_true", help="3 rounds of 10 turns")
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="begin no round that would end later")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there too")
@@ -75,8 +81,8 @@ def arguments():
 class Arm:
     """A running program that trains when it is asked to."""
 
-    def __init__(self, name, device, folder):
-        command = [sys.executable, str(STEP), "--device", device]
+    def __init__(self, name, device, folder, core):
+        command = [sys.executable, str(STEP), "--device", device, "--core", str(core)]
         if name == PROFILED:
             command.append("--profiler")
         if name == RECORDED:
@@ -113,11 +119,13 @@ class Arm:
         return json.loads(line)
 
 
-def measure(options):
+def measure(options, number):
     """One round: for each size and arm, the milliseconds of its turns."""
+    cores = sorted(os.sched_getaffinity(0))
+    core = cores[number * 2 % len(cores)]  # every second: two that are next to each other may be one
     with tempfile.TemporaryDirectory(prefix="floorit-overhead-") as folder, ExitStack() as stack:
         names = random.sample(ARMS, len(ARMS))
-        started = {name: Arm(name, options.device, Path(folder)) for name in names}
+        started = {name: Arm(name, options.device, Path(folder), core) for name in names}
         arms = {name: stack.enter_context(arm) for name, arm in started.items()}
         found = {size: take_turns(arms, size, options.turns) for size in options.sizes}
         return {"about": arms[BARE].about, **found}

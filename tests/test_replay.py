@@ -318,7 +318,12 @@ def test_marks_on_the_gpu_are_booked_to_the_phase_that_ended_there(thread):
     thread.replay.marks(began, [1, 2, 4, 8, 16])  # up to: model in, out, backward in, out, end
     [(row, seconds)] = thread.replay.device
     assert row == 1
-    assert {phase: round(s * 1e3) for phase, s in enumerate(seconds) if s} == {OTHER: 17, FORWARD: 2, LOSS: 4, BACKWARD: 8}
+    assert {phase: round(s * 1e3) for phase, s in enumerate(seconds) if s} == {
+        OTHER: 17,
+        FORWARD: 2,
+        LOSS: 4,
+        BACKWARD: 8,
+    }
 
 
 def test_marks_that_do_not_fit_the_log_are_left_out(thread):
@@ -329,6 +334,14 @@ def test_marks_that_do_not_fit_the_log_are_left_out(thread):
     assert thread.replay.device == []
 
 
+def test_time_after_an_event_from_a_known_line_is_that_lines(thread):
+    for time, place in ((1005, 7), (1015, 8), (1020, 9)):
+        thread.replay.line(time, place)
+    thread.passes(5).model(10).passes(5).phase(LOGGING, 10).passes(4).step()  # 1005, 1015, 1020, 1030, 1034
+    found = [(s.place, s.phase, s.nanoseconds) for s in thread.replay.stretches]
+    assert found == [(7, FORWARD, 10), (9, LOGGING, 10), (8, OTHER, 5)]
+
+
 def test_words_of_a_kind_not_known_are_passed_over(thread):
     thread.passes(3).does(200, 7)
     assert thread.spent() == {OTHER: 3}
@@ -337,7 +350,7 @@ def test_words_of_a_kind_not_known_are_passed_over(thread):
 @pytest.mark.parametrize("seed", range(50))
 def test_whatever_happens_the_phases_add_up(thread, seed):
     dice = random.Random(seed)
-    kinds = [kind for kind in range(wire.MODEL_IN, wire.END)]
+    kinds = list(range(wire.MODEL_IN, wire.END))
     kinds += [base + phase for base in (IN, OUT, LEAF) for phase in range(len(wire.PHASES))]
     began = thread.time
     for _ in range(300):

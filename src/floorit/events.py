@@ -58,13 +58,14 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """One look at the stack."""
+    """One look at the stack, or time of which it is known from which line on it passed."""
 
     at: float
     phase: int
     iterator: int
     user: Place | None
     leaf: Place | None
+    weight: float = 1.0
 
 
 class Process:
@@ -76,6 +77,7 @@ class Process:
         self.iterators: dict[int, dict[str, Any]] = {}
         self.optimizers: dict[int, dict[str, Any]] = {}
         self.samples: list[Sample] = []
+        self.stretches: list[Sample] = []  # of the program's own code, weighed by seconds
         self.syncs: list[dict[str, Any]] = []
         self.received: list[dict[str, Any]] = []
         self.missing: list[dict[str, str]] = []
@@ -136,15 +138,25 @@ class Process:
                 self._note(note.pop("kind", None), note)
 
     def _play(self, words: list[int]) -> None:
-        if self._replay is None:
-            self._replay = Replay(round(float(self.facts.get("started") or 0) / _NANO) or words[0])
-        replay = self._replay
+        replay = self._player(words[0])
         replay.feed(words)
         self.add_rows(replay.rows)
         replay.rows.clear()
+        pid = self.key[1]
         for look in replay.looks:
-            self._looked(self.key[1], look.time, look.phase, look.iterator, look.user, look.leaf)
+            self._looked(pid, look.time, look.phase, look.iterator, look.user, look.leaf)
         replay.looks.clear()
+        for s in replay.stretches:
+            place = self._places.get((pid, s.place))
+            if s.phase == wire.OTHER and s.nanoseconds > 0:
+                weight = s.nanoseconds * _NANO
+                self.stretches.append(Sample(s.time * _NANO, s.phase, s.iterator, place, place, weight))
+        replay.stretches.clear()
+
+    def _player(self, now: int = 0) -> Replay:
+        if self._replay is None:
+            self._replay = Replay(round(float(self.facts.get("started") or 0) / _NANO) or now)
+        return self._replay
 
     def add_rows(self, rows: list[Row]) -> None:
         """Take in what lies between borders, played back."""
@@ -174,15 +186,17 @@ class Process:
             for time, user, leaf in note["looks"]:
                 if note["worker"]:
                     self._looked(note["pid"], time, wire.DATA_WAIT, 0, user, leaf)
-                elif self._replay is not None:
-                    self._replay.look(time, user, leaf)
+                else:
+                    self._player().look(time, user, leaf)
+        elif kind == "lines":
+            for time, place in note["taken"]:
+                self._player().line(time, place)
         elif kind in ("syncs", "received", "missing"):
             getattr(self, kind).append(note)
         elif kind == "switch":
             self.switches.append(note)
         elif kind == "end":
             self.ended = note["at"]
-
 
     def _looked(self, pid: int, time: int, phase: int, iterator: int, user: int, leaf: int) -> None:
         places = self._places.get((pid, user)), self._places.get((pid, leaf))

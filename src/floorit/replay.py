@@ -72,6 +72,16 @@ class Look(msgspec.Struct, frozen=True):
     iterator: int = 0
 
 
+class Stretch(msgspec.Struct):
+    """Time between two events of which the first came from a known line."""
+
+    time: int
+    place: int
+    nanoseconds: int
+    phase: int = PENDING
+    iterator: int = 0
+
+
 class Clock:
     """Exclusive time: the phases of one thread."""
 
@@ -177,6 +187,7 @@ class Replay:
         self.clock = Clock(started)
         self.rows: list[Row] = []  # closed since they were last taken
         self.looks: list[Look] = []  # named since they were last taken
+        self.stretches: list[Stretch] = []  # named since they were last taken
         self.device: list[tuple[int, list[float]]] = []  # (number of the row, device seconds by phase)
         self._number = 0
         self._row = Row(START)
@@ -187,16 +198,23 @@ class Replay:
         self._was_loss = False  # a gradient is taken inside what may be the loss
         self._coming: deque[Look] = deque()  # in the order of time, not reached yet
         self._pending_looks: list[Look] = []
+        self._lines: dict[int, int] = {}  # time of an event -> the program's line that it came from
+        self._line = 0  # of the last event
+        self._pending_stretches: list[Stretch] = []
         self._marked: list[int] | None = None  # phases that ended at each mark of the stretch being marked
         self._marked_row = 0
         self._marked_at = 0
-        self._stretches: dict[int, tuple[int, list[int]]] = {}  # marked, their device times not known yet
+        self._unread: dict[int, tuple[int, list[int]]] = {}  # stretches marked whose device times are not known yet
 
     # -- what comes in -------------------------------------------------------------------------------------------
 
     def look(self, time: int, user: int, leaf: int) -> None:
         """A look at the stack, to be named when the events reach it."""
         self._coming.append(Look(time, user, leaf))
+
+    def line(self, time: int, place: int) -> None:
+        """The program's own line that an event came from."""
+        self._lines[time] = place
 
     def feed(self, words: Iterable[int]) -> None:
         """Play back pairs of a time and a word."""
@@ -206,7 +224,7 @@ class Replay:
 
     def marks(self, began: int, milliseconds: list[float]) -> None:
         """The device's times between the marks of a stretch."""
-        row, phases = self._stretches.pop(began, (0, []))
+        row, phases = self._unread.pop(began, (0, []))
         if len(phases) != len(milliseconds):
             return  # two threads marked at once: which mark is whose is not known
         seconds = [0.0] * (PENDING + 1)
@@ -225,6 +243,9 @@ class Replay:
             clock.passes(now)
             clock.leaf(kind - wire.LEAF, max(0, now - since))
             return
+        if self._line:
+            self._stretch(now)
+        self._line = self._lines.pop(now, 0) if self._lines else 0
         clock.passes(now)
         if self._marked is not None and kind not in (wire.READY, wire.COMPILED):
             self._marked.append(clock.current)
@@ -353,7 +374,7 @@ class Replay:
 
     def _marks_out(self, _: int) -> None:
         if self._marked is not None:
-            self._stretches[self._marked_at] = (self._marked_row, self._marked)
+            self._unread[self._marked_at] = (self._marked_row, self._marked)
             self._marked = None
 
     def _end(self, _: int) -> None:
@@ -368,10 +389,19 @@ class Replay:
         look = msgspec.structs.replace(look, phase=self.clock.current, iterator=self._row.iterator)
         (self._pending_looks if look.phase == PENDING else self.looks).append(look)
 
+    def _stretch(self, now: int) -> None:
+        clock = self.clock
+        stretch = Stretch(now, self._line, now - clock.since, clock.current, self._row.iterator)
+        (self._pending_stretches if stretch.phase == PENDING else self.stretches).append(stretch)
+
     def _settled(self, phase: int) -> None:
         if self._pending_looks:
             self.looks += [msgspec.structs.replace(look, phase=phase) for look in self._pending_looks]
             self._pending_looks.clear()
+        for stretch in self._pending_stretches:
+            stretch.phase = phase
+        self.stretches += self._pending_stretches
+        self._pending_stretches.clear()
         if self._marked is not None:
             self._marked[:] = [phase if marked == PENDING else marked for marked in self._marked]
 

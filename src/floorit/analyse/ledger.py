@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
 import numpy as np
 
 from floorit.analyse.iterations import BETWEEN, EVAL, TRAIN, Iterations
-from floorit.events import Place, Process, Sample
+from floorit.events import Process, Sample
 from floorit.record import wire
 from floorit.stats import Floats
 
@@ -89,7 +88,11 @@ def draw(process: Process, iterations: Iterations) -> Ledger:
         phase = "eval" if sample.iterator in iterations.eval_iterators else wire.PHASES[sample.phase]
         by_phase.setdefault(phase, []).append(sample)
     seconds = dict(zip(wire.PHASES, per_step.tolist(), strict=True))
-    known = _attributed(by_phase.get("other", []), len(samples))
+    if "other" not in by_phase:  # too short for a look
+        by_phase["other"] = [
+            s for s in process.stretches if begin <= s.at <= end and s.iterator not in iterations.eval_iterators
+        ]
+    known = _attributed(by_phase["other"])
     seconds["unattributed"] = seconds["other"] * (1 - known)
     seconds["other"] *= known
     device = _device(process, iterations)
@@ -124,16 +127,10 @@ def _spent(process: Process, iterations: Iterations) -> tuple[Floats, float, flo
     return spent, float(process.starts()[first]), float(rows["end"][last])
 
 
-def _attributed(samples: list[Sample], looks: int) -> float:
-    """The share of looks at the user's own code that found a line of it.
-
-    It is the user's own by construction: the training thread was in no probe. Too little of it to be looked at once
-    leaves it without lines, not in doubt; too few looks at all leave it in doubt.
-    """
-    total = len(samples)
-    if total:
-        return sum(1 for s in samples if s.user or s.leaf) / total
-    return 1.0 if looks >= ENOUGH_LOOKS else 0.0
+def _attributed(samples: list[Sample]) -> float:
+    """The share of the user's own code of which a line is known."""
+    total = sum(s.weight for s in samples)
+    return sum(s.weight for s in samples if s.user or s.leaf) / total if total else 0.0
 
 
 def _device(process: Process, iterations: Iterations) -> dict[str, float] | None:
@@ -152,23 +149,22 @@ def _device(process: Process, iterations: Iterations) -> dict[str, float] | None
 
 def lines(samples: Iterable[Sample], most: int = MOST_LINES) -> list[Line]:
     """The source lines that were found most often."""
-    counts: Counter[tuple[Place, str | None]] = Counter()
+    found: dict[tuple[str, int, str], dict[str | None, float]] = {}
     for sample in samples:
         place = sample.user or sample.leaf
         if place is not None:
-            counts[place, _inside(sample)] += 1
-    total = sum(counts.values())
-    merged: dict[tuple[str, int, str], Counter[str | None]] = {}
-    for (place, inside), n in counts.items():
-        merged.setdefault((place.file, place.line, place.function), Counter())[inside] += n
-    largest = sorted(merged.items(), key=lambda item: -sum(item[1].values()))[:most]
+            inner = found.setdefault((place.file, place.line, place.function), {})
+            inside = _inside(sample)
+            inner[inside] = inner.get(inside, 0.0) + sample.weight
+    total = sum(sum(inner.values()) for inner in found.values())
+    largest = sorted(found.items(), key=lambda item: -sum(item[1].values()))[:most]
     return [
         Line(
             file=file,
             line=line,
             function=function,
             share=sum(inner.values()) / total,
-            inside=inner.most_common(1)[0][0],
+            inside=max(inner, key=lambda inside: inner[inside]),
         )
         for (file, line, function), inner in largest
     ]

@@ -34,13 +34,14 @@ class EventTrack:
 
     def open(self):
         """A border has passed: perhaps mark what follows."""
+        if self._skip:
+            self._skip -= 1
+            return
         if self._capturing():  # even asking after an event would spoil the program's graph
             return
         self._read()
-        self._opened = perf_counter_ns()
-        if self._skip:
-            self._skip -= 1
-        elif len(self._waiting) < _MOST_WAITING:
+        if len(self._waiting) < _MOST_WAITING:
+            self._opened = perf_counter_ns()
             self._cost = 0
             self._log.now = self._mark
             self._began = self._mark()

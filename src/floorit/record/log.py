@@ -15,14 +15,16 @@ class Log:
     """The events of one thread. Adding a pair is one call of C code, so other threads find whole pairs."""
 
     __slots__ = (
+        "_border_came",
         "_events",
-        "_since_backward",
-        "_since_step",
+        "attend",
         "backward",
         "backwards",
+        "batch_came",
         "batches",
         "extend",
         "ident",
+        "lines",
         "marker",
         "now",
         "started",
@@ -34,6 +36,7 @@ class Log:
         self._events = array("q")
         self.extend = self._events.extend  # ((time, word))
         self.ident = get_ident
+        self.lines = None  # a LineTrack
         self.marker = None  # an EventTrack, once CUDA is in use
         self.stop_at = None  # backward passes after which the program is to end
         self.reset()
@@ -41,13 +44,15 @@ class Log:
     def reset(self):
         """Start anew, in the thread that calls."""
         del self._events[:]
-        self.now = perf_counter_ns  # while a stretch is marked on the GPU's clock, that marks too
+        self.now = perf_counter_ns  # while a stretch is marked, that marks too
+        self.attend = self.at_border  # where it is None, nothing is to be done at borders
         self.thread = get_ident()
         self.started = perf_counter_ns()
         self.backward = 0  # how many passes are open, one inside the other
         self.backwards = 0
         self.batches = 0
-        self._since_step = self._since_backward = False  # whether a border came since
+        self.batch_came = False  # since the last step
+        self._border_came = False  # since the last backward pass
 
     def leaf(self, phase, started):
         """A phase in which no other began has lasted since `started`."""
@@ -57,38 +62,46 @@ class Log:
     def batch(self, word):
         """A batch is asked for: always a border of the loop."""
         self.batches += 1
-        self._since_step = self._since_backward = True
-        self._border(word)
+        self.batch_came = self._border_came = True
+        if self.attend is None:
+            self.extend((self.now(), word))
+        else:
+            self.attend(word)
 
     def step(self, word):
         """An optimizer step has ended: a border if no batch came since the last."""
-        since, self._since_step = self._since_step, False
-        self._since_backward = True
-        if since:
+        came, self.batch_came = self.batch_came, False
+        self._border_came = True
+        if came or self.attend is None:
             self.extend((self.now(), word))
         else:
-            self._border(word)
+            self.attend(word)
 
     def went_backward(self, word):
         """The same for a backward pass, if no step did either."""
         self.backwards += 1
-        since, self._since_backward = self._since_backward, False
-        if since:
+        came, self._border_came = self._border_came, False
+        if came or self.attend is None:
             self.extend((self.now(), word))
         else:
-            self._border(word)
+            self.attend(word)
 
-    def _border(self, word):
-        marker = self.marker
-        if marker is None:
-            self.extend((self.now(), word))
-        else:
+    def at_border(self, word):
+        """A border at which the stretch before may have been marked, or the one after is to be, or the program ends."""
+        marker, lines = self.marker, self.lines
+        if marker is not None:
             marker.close()
-            self.extend((self.now(), word))
-            marker.open()
+        self.now = perf_counter_ns
+        self.extend((perf_counter_ns(), word))
         if self.stop_at is not None and self.backwards >= self.stop_at:
             self.stop_at = None
             raise SystemExit(0)
+        if lines is not None and lines.wanted:
+            lines.open()
+        elif marker is not None:
+            marker.open()
+        elif self.stop_at is None:
+            self.attend = None
 
     def end(self):
         """The program ends."""

@@ -8,6 +8,7 @@ import _thread
 import os
 import sys
 import sysconfig
+from itertools import count
 from random import Random
 from time import perf_counter, perf_counter_ns
 
@@ -37,6 +38,7 @@ class Sampler:
         self._began = None  # when it first looked
         self._blind = False  # a look has failed: no more of them
         self.places = {}
+        self._numbers = count(1)
         self._looks = []
         self.awake = None  # in a worker: a list of one, true while it fetches
 
@@ -68,6 +70,7 @@ class Sampler:
         self._running = None
         self._began = None
         self.places = {}
+        self._numbers = count(1)
         self._looks = []
 
     @property
@@ -135,7 +138,7 @@ class Sampler:
         if number is None:
             if len(self.places) >= MOST_PLACES:
                 return 0
-            number = self.places[key] = len(self.places) + 1
+            number = self.places[key] = next(self._numbers)
             function = getattr(code, "co_qualname", code.co_name)
             self._writer.note(
                 "place",

@@ -8,6 +8,7 @@ import time
 from threading import get_ident
 
 from . import wire
+from .lines import LineTrack
 from .log import Log
 from .patch import Hooks, Patches
 from .sampler import Sampler, caller
@@ -27,6 +28,7 @@ class Session:
         self.log = Log()
         self.writer = Writer(folder)
         self.sampler = Sampler(self.log, self.writer, self.flush)
+        self.log.lines = LineTrack(self.log, self.sampler)
         self.fetches = []  # (end, samples, worker, sample, collate and sending time): nanoseconds
         self.time_fetches = [True]  # whether the next batch made in this process is timed
         self.syncs = {}  # (file, line, function, op) -> [calls, nanoseconds] since the last flush
@@ -171,6 +173,9 @@ class Session:
         looks = self.sampler.take()
         if looks:
             self.writer.note("samples", pid=os.getpid(), worker=self.is_worker, looks=looks)
+        lines = self.log.lines.take()
+        if lines:
+            self.writer.note("lines", taken=lines)
         if self.syncs:
             syncs, self.syncs = self.syncs, {}
             self.writer.note("syncs", at=time.perf_counter(), sites=[[*k, *v] for k, v in syncs.items()])
@@ -179,13 +184,15 @@ class Session:
             self.writer.note("received", at=time.perf_counter(), batches=received[0], seconds=received[1] * 1e-9)
         if not self.is_worker:
             self._look_for_compilation()
-        # The looks were taken first: an event before one of them is in this log, not in the next.
+        # The looks and lines were taken first: the events they belong to are in this log, or in the next.
         blocks = [(wire.LOG_TAG, self.log.take()), (wire.FETCH_TAG, self._take_fetches())]
         if self.log.marker is not None:
             blocks.append((wire.MARKS_TAG, self.log.marker.take()))
         self.writer.flush(*blocks)
         if not self.is_worker:
+            self.log.lines.wanted = max(self.log.lines.wanted, 1)
             self._look_for_stop()
+            self.log.attend = self.log.at_border
             if self.on_cuda and self.torch.cuda.is_initialized():
                 self.unsettled = True
 
@@ -249,6 +256,7 @@ class Session:
             _never_free(self.log.marker)
             self.log.marker = None
         self.log.reset()
+        self.log.lines = LineTrack(self.log, self.sampler)
         self.syncs = {}
         self.received = [0, 0]
         del self.fetches[:]

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -118,7 +119,7 @@ def render(beside: Beside) -> RenderableType:
     return Group(
         Text(),
         Text.assemble(("truth    ", "dim"), (f"{beside.truth.case}: the verdict is {agreed}", "bold")),
-        Text(f'         its author says: "{beside.truth.complaint}"'),
+        Padding(Text(f'its author says: "{beside.truth.complaint}"'), (0, 0, 0, 9)),
         Text(),
         table,
         Text(),

@@ -23,36 +23,29 @@ def install(session):
     torch, log = session.torch, session.log
     anomaly, tensor = torch.is_anomaly_enabled, torch.Tensor
 
-    def enter(roots):
-        """Whether the pass is watched."""
-        root = roots[0] if isinstance(roots, (list, tuple)) and roots else roots
-        kind = type(root)
-        if kind is not tensor and kind.__module__.startswith(_TRACED):
-            return None
-        if get_ident() != log.thread and not log.backward:  # else the engine's thread works for the one that trains
-            session.adopt()
-            if not session.mine():
+    def watching(facts_of_all):
+        def enter(roots):
+            """What `leave` needs, or None for a pass that is not watched."""
+            root = roots[0] if isinstance(roots, (list, tuple)) and roots else roots
+            kind = type(root)
+            if kind is not tensor and kind.__module__.startswith(_TRACED):
                 return None
-        if session.unsettled:
-            session.settle()
-        returned = session.returned_losses
-        facts = LOSS_KNOWN if returned and _is_returned(root, returned) else 0
-        if anomaly():
-            facts |= WITH_ANOMALY
-        log.backward += 1
-        return facts
-
-    def enter_backward(tensors):
-        facts = enter(tensors)
-        if facts is not None:
+            if get_ident() != log.thread and not log.backward:  # else the engine's thread works for ours
+                session.adopt()
+                if not session.mine():
+                    return None
+            if session.unsettled:
+                session.settle()
+            facts = facts_of_all
+            if session.returned_losses and _is_returned(root, session.returned_losses):
+                facts |= LOSS_KNOWN
+            if anomaly():
+                facts |= WITH_ANOMALY
+            log.backward += 1
             log.extend((log.now(), facts << SHIFT | BACKWARD_IN))
-        return facts
+            return True
 
-    def enter_grad(outputs):
-        facts = enter(outputs)
-        if facts is not None:
-            log.extend((log.now(), (facts | WITHOUT_ACCUMULATING) << SHIFT | BACKWARD_IN))
-        return facts
+        return enter
 
     def leave(_):
         log.backward -= 1
@@ -61,8 +54,8 @@ def install(session):
         else:
             log.went_backward(BACKWARD_OUT)
 
-    session.hook(NAME, torch.autograd.backward, enter_backward, leave, names=("tensors",))
-    session.hook(NAME, torch.autograd.grad, enter_grad, leave, names=("outputs",))
+    session.hook(NAME, torch.autograd.backward, watching(0), leave, names=("tensors",))
+    session.hook(NAME, torch.autograd.grad, watching(WITHOUT_ACCUMULATING), leave, names=("outputs",))
     _install_recompute(session)
 
 

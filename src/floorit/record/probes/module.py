@@ -44,7 +44,7 @@ class _Calls:
             facts = entry[1] if entry is not None and entry[0]() is module else describe(module)
             if with_grad():
                 facts |= WITH_GRAD
-                if not log.batches and args and is_tensor(args[0]) and args[0].dim():
+                if not log.batch_came and args and is_tensor(args[0]) and args[0].dim():
                     facts |= args[0].shape[0] << SAMPLES_SHIFT
             elif module.training:
                 facts |= TRAINING

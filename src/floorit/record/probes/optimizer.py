@@ -15,8 +15,8 @@ def install(session):
     from torch.optim import optimizer as optim
 
     steps = _Steps(session)
-    optim.register_optimizer_step_pre_hook(steps.guarded(steps.before))
-    optim.register_optimizer_step_post_hook(steps.guarded(steps.after))
+    optim.register_optimizer_step_pre_hook(steps.before)
+    optim.register_optimizer_step_post_hook(steps.after)
     scaler = torch.amp.grad_scaler.GradScaler
     for function in (
         optim.Optimizer.zero_grad,
@@ -37,34 +37,44 @@ class _Steps:
         self._log = session.log
         self._known = {}  # id -> (weak reference, number)
         self._count = 0
+        self._is_compiling = session.torch.compiler.is_compiling
+        self._open = 0  # steps that have begun, as far as is known
         self._broken = False
 
-    def guarded(self, hook):
-        """The hook, which the program must never notice."""
-        log, is_compiling = self._log, self._session.torch.compiler.is_compiling
+    def before(self, optimizer, args, kwargs):
+        log, session = self._log, self._session
+        try:
+            if get_ident() != log.thread or self._is_compiling() or self._broken:
+                return
+            if session.unsettled:
+                session.settle()
+            number = self._number_of(optimizer) << 1
+            if len(args) > 1 or kwargs:
+                number |= 1
+            self._open += 1
+            log.extend((log.now(), number << SHIFT | STEP_IN))
+        except Exception as error:
+            self._fail(error)
+        except BaseException:
+            hide_ours()
+            raise
 
-        def guarded(optimizer, args, kwargs):
-            try:
-                if get_ident() == log.thread and not is_compiling() and not self._broken:
-                    hook(optimizer, len(args) > 1 or kwargs)
-            except Exception as error:
-                self._broken = True
-                self._session.missing(NAME, "the probe failed while running: %r" % (error,))
-            except BaseException:
-                hide_ours()
-                raise
-
-        return guarded
-
-    def before(self, optimizer, has_closure):
-        if self._session.unsettled:
-            self._session.settle()
+    def after(self, optimizer, args, kwargs):
         log = self._log
-        number = self._number_of(optimizer)
-        log.extend((log.now(), (number << 1 | bool(has_closure)) << SHIFT | STEP_IN))
+        try:
+            if self._open and get_ident() == log.thread:  # where torch.compile traces this, none is open
+                self._open -= 1
+                log.step(self._number_of(optimizer) << SHIFT | STEP_OUT)
+        except Exception as error:
+            self._fail(error)
+        except BaseException:
+            hide_ours()
+            raise
 
-    def after(self, optimizer, _):
-        self._log.step(self._number_of(optimizer) << SHIFT | STEP_OUT)
+    def _fail(self, error):
+        self._broken = True
+        self._open = 0
+        self._session.missing(NAME, "the probe failed while running: %r" % (error,))
 
     def _number_of(self, optimizer):
         entry = self._known.get(id(optimizer))

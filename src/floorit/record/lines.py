@@ -1,0 +1,34 @@
+"""The program's own line at each event, in a stretch now and then: so that time too short for a look has a line too."""
+
+from time import perf_counter_ns
+
+from .sampler import caller
+
+FIRST = 10  # stretches in which it is done from the start
+
+
+class LineTrack:
+    """Stands for the log's `now` in some stretches between two borders."""
+
+    def __init__(self, log, sampler):
+        self._log = log
+        self._place = sampler.place
+        self.wanted = FIRST  # stretches that are to come
+        self._taken = []  # (time of an event, place)
+
+    def open(self):
+        """A border has passed."""
+        self.wanted -= 1
+        self._log.now = self._now
+
+    def take(self):
+        """The lines since the last call."""
+        taken, self._taken = self._taken, []
+        return taken
+
+    def _now(self):
+        now = perf_counter_ns()
+        frame, kind = caller(2)
+        if frame is not None:
+            self._taken.append((now, self._place(frame, kind)))
+        return now
