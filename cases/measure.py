@@ -42,6 +42,7 @@ examples:
   python cases/measure.py heatmap --rounds 3
   python cases/measure.py detector --only anomaly            one fault again; the others' results stay
   python cases/measure.py --scale gpu --budget 500 --extra "--steps 40" --write-to $OUT
+  python cases/measure.py detector --regime data             as truth.toml describes it under [regime.data]
   python cases/measure.py bev --extra "--batch-size 8" --dry-run
 
 Needs nothing installed but floorit's dependencies and the cases' libraries: floorit itself is taken from src/.
@@ -70,6 +71,7 @@ def arguments():
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"default: {' '.join(demo.NAMES)}")
     parser.add_argument("--scale", choices=truth.SCALES, default="cpu", help="default: cpu")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="default: 5")
+    parser.add_argument("--regime", metavar="NAME", help="in another regime than as shipped, where a case has one")
     parser.add_argument("--only", metavar="FAULT", help="this fault alone against the case as shipped")
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="begin no round that would end later")
     parser.add_argument("--extra", type=shlex.split, default=[], metavar="WORDS", help='for train.py: "--steps 24"')
@@ -145,7 +147,7 @@ class Measurement:
         folder = ROOT / "cases" / name
         self.case = demo.Case(name=name, folder=folder, truth=truth.load(folder))
         self.options = options
-        self.arms = arms(self.case.truth, options.scale, options.only)
+        self.arms = arms(self.case.truth, options.scale, options.only, options.regime)
         self.rounds = []
         self.failed = False
         self.longest_round = 0.0
@@ -185,7 +187,8 @@ class Measurement:
     def key(self):
         shipped = self.rounds[0][AS_SHIPPED]
         on_gpu = shipped.device.startswith("cuda")
-        return truth.device_key(shipped.report["environment"]["gpu"] if on_gpu else None, self.options.scale)
+        gpu = shipped.report["environment"]["gpu"] if on_gpu else None
+        return truth.device_key(gpu, self.options.scale, self.options.regime)
 
     def as_json(self):
         rounds = [{arm: ran.as_json() for arm, ran in found.items()} for found in self.rounds]
@@ -193,9 +196,11 @@ class Measurement:
         return {"case": self.case.name, "key": self.key, "measured": results, "rounds": rounds}
 
 
-def arms(known, scale, only):
+def arms(known, scale, only=None, regime=None):
     """Name of each arm, and the faults that are off in it."""
-    names = [fault.name for fault in known.at(scale)]
+    if regime is not None and regime not in known.regimes:
+        raise FlooritError(f"{known.case} has no regime {regime!r}; it has {', '.join(known.regimes) or 'none'}")
+    names = [fault.name for fault in known.at(scale, regime)]
     if only is None:
         return {AS_SHIPPED: [], **{f"without-{name}": [name] for name in names}, ALL_OFF: ["all"]}
     if only not in names:
@@ -212,7 +217,9 @@ def run(case, faults_off, options):
     with tempfile.TemporaryDirectory(prefix=f"floorit-{case.name}-") as name:
         folder = Path(name)
         off = [word for fault in faults_off for word in ("--fault-free", fault)]
-        script = [sys.executable, str(case.folder / "train.py"), "--scale", options.scale, *off, *options.extra]
+        regime = case.truth.regimes[options.regime].options if options.regime else []
+        script = [sys.executable, str(case.folder / "train.py"), "--scale", options.scale]
+        script += [*regime, *off, *options.extra]
         script += ["--data", str(demo.cache() / case.name / options.scale), "--out", str(folder / "out")]
         words = [sys.executable, "-m", "floorit", "run", "--quiet", "--out", str(folder / "run"), "--", *script]
         with (folder / "said.txt").open("w+") as said:
@@ -270,13 +277,14 @@ def result(measurement):
     environment = shipped[0].report["environment"]
     by_name = {fault.name: fault for fault in known.faults}
     verdicts = [ran.verdict for ran in shipped]
-    every_phase = {phase for fault in known.at(options.scale) for phase in fault.phases}
+    every_phase = {phase for fault in known.at(options.scale, options.regime) for phase in fault.phases}
     return truth.Measured(
         date=now(),
         command=command(),
         machine=machine(environment),
         torch=environment["torch"],
         scale=options.scale,
+        regime=options.regime,
         rounds=len(rounds),
         step_seconds=stats.mean(np.array([ran.step for ran in shipped])),
         ledger_seconds=stats.mean(np.array([ran.mean for ran in shipped])),
@@ -410,7 +418,7 @@ def markdown(measurement):
         f"Command: `{found.command}` (rounds: {found.rounds}; 95 % intervals over rounds)  ",
         f"As shipped: {interval(found.step_seconds, 1e3)} ms a step by its own timer,"
         f" {interval(found.ledger_seconds, 1e3)} by the ledger; verdict {verdicts},"
-        f" expected {known.verdict[measurement.options.scale]}  ",
+        f" expected {known.expected(measurement.options.scale, measurement.options.regime)[0]}  ",
         "What is saved is for the samples of one step as shipped.",
         "",
         "| without | at | speed-up | saves, own timer (ms) | saves, ledger (ms) | agree | on the phases named |"

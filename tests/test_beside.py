@@ -111,7 +111,7 @@ def test_the_table_says_the_gain_with_its_spread_date_and_device(case: Path) -> 
 def test_another_verdict_and_another_device_are_said(case: Path) -> None:
     known = truth.load(written(case, ABOVE + BELOW.format(key="h100", scale="gpu")))
     told = drawn(beside.compare(report([finding("loss-bound")], gpu_seconds=0.1), known, case, "gpu"))
-    assert "but sync-bound was expected" in told
+    assert "not as expected, sync-bound" in told
     assert "h100, which this machine is not" in told
 
 

@@ -58,7 +58,14 @@ def measurement(measure: Any, folder: Path, rounds: int = 5, **given: Any) -> An
     """A case whose fault is half of its step, measured on a machine that slows down from round to round."""
     given = {"ledger": 1.0, "only": None, "noise": 0.01, **given}
     options = argparse.Namespace(
-        scale="cpu", only=given["only"], rounds=rounds, dry_run=False, write_to=folder, extra=[], budget=None
+        scale="cpu",
+        regime=None,
+        only=given["only"],
+        rounds=rounds,
+        dry_run=False,
+        write_to=folder,
+        extra=[],
+        budget=None,
     )
     made = object.__new__(measure.Measurement)
     known = truth.load(folder / "cases" / "toy")

@@ -36,6 +36,7 @@ class Fault(_Strict, frozen=True, kw_only=True):
     results: Literal["same", "rounding", "changed"]  # what removing it may do to the losses
     why: str | None = None  # they are not the same
     scales: tuple[Scale, ...] = SCALES  # at which it costs anything
+    regime: str | None = None  # in which alone it costs anything
     gain: Literal["step", "throughput", "memory"] = (
         "step"  # of removing it: a shorter step, more samples a second, room
     )
@@ -63,6 +64,7 @@ class Measured(_Strict, frozen=True, kw_only=True):
     machine: str
     torch: str
     scale: Scale
+    regime: str | None = None  # None: as shipped
     rounds: int
     step_seconds: Estimate  # as shipped, by the program's own timer
     ledger_seconds: Estimate  # as shipped, the report's mean step
@@ -71,26 +73,42 @@ class Measured(_Strict, frozen=True, kw_only=True):
     all_off: Gain | None = None
 
 
+class Regime(_Strict, frozen=True, kw_only=True):
+    """The same program with other settings, where something else is what costs."""
+
+    options: list[str]  # for train.py
+    verdict: dict[Scale, str]
+    verdict_next: dict[Scale, str] | None = None
+
+
 class Truth(_Strict, frozen=True, kw_only=True):
     """All that is known of a case."""
 
     case: str
     seed: str  # the write-up it comes from
     complaint: str
-    verdict: dict[Scale, str]
+    verdict: dict[Scale, str]  # the code expected first
+    verdict_next: dict[Scale, str] | None = None  # and the one after it, where the first is but a switch left on
     data_sha256: str | None = None  # of the files of the CPU scale
+    regimes: dict[str, Regime] = msgspec.field(name="regime", default_factory=dict)
     faults: list[Fault] = msgspec.field(name="fault")
     measured: dict[str, Measured] = {}
 
-    def at(self, scale: Scale) -> list[Fault]:
-        """The faults that cost something at this scale."""
-        return [fault for fault in self.faults if scale in fault.scales]
+    def at(self, scale: Scale, regime: str | None = None) -> list[Fault]:
+        """The faults that cost something at this scale, as shipped or in another regime."""
+        return [fault for fault in self.faults if scale in fault.scales and fault.regime in (None, regime)]
+
+    def expected(self, scale: Scale, regime: str | None = None) -> list[str]:
+        """The codes of the first findings, in order."""
+        of = self if regime is None else self.regimes[regime]
+        return [of.verdict[scale], *([of.verdict_next[scale]] if of.verdict_next else [])]
 
     def measured_on(self, key: str, scale: Scale) -> tuple[str, Measured] | None:
-        """What was measured on such a device, else on any other at this scale; with that device's key."""
+        """What was measured on such a device, else on any other at this scale, as shipped; with that device's key."""
         if key in self.measured:
             return key, self.measured[key]
-        return next(((name, found) for name, found in self.measured.items() if found.scale == scale), None)
+        found = ((name, m) for name, m in self.measured.items() if m.scale == scale and m.regime is None)
+        return next(found, None)
 
 
 def load(folder: Path) -> Truth:
@@ -103,9 +121,8 @@ def load(folder: Path) -> Truth:
         raise TruthError(f"{folder / NAME} cannot be read: {error}") from None
 
 
-def device_key(gpu: str | None, scale: Scale) -> str:
-    """A short name for what a case was measured on: cpu, or the GPU's model; the scale, where it is not the usual."""
-    if gpu is None:
-        return "cpu" if scale == "cpu" else "cpu-gpu-scale"
-    words = [word for word in re.split(r"[^a-z0-9]+", gpu.lower()) if word and word not in _VENDORS]
-    return "-".join(words if scale == "gpu" else [*words, "cpu-scale"])
+def device_key(gpu: str | None, scale: Scale, regime: str | None = None) -> str:
+    """A short name for what a case was measured on: cpu, or the GPU's model; then scale and regime if not the usual."""
+    device = [word for word in re.split(r"[^a-z0-9]+", gpu.lower()) if word not in ("", *_VENDORS)] if gpu else ["cpu"]
+    unusual = [f"{scale}-scale"] if scale != ("gpu" if gpu else "cpu") else []
+    return "-".join([*device, *unusual, *([regime] if regime else [])])

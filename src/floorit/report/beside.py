@@ -33,23 +33,24 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
     """All faults of a case at one scale; `device` is what the gains were measured on."""
 
     truth: Truth
-    expected: str  # the verdict
-    given: str | None
+    expected: list[str]  # codes of the first findings
+    given: list[str]
     rows: list[Row]
     device: str | None
     measured: Measured | None
     same_device: bool
 
 
-def compare(report: Report, truth: Truth, folder: Path, scale: Scale) -> Beside:
+def compare(report: Report, truth: Truth, folder: Path, scale: Scale, regime: str | None = None) -> Beside:
     """Lay the two side by side; `folder` has the case's source."""
     on_gpu = any(entry.gpu_seconds is not None for entry in report.ledger)
-    here = device_key(report.environment.gpu if on_gpu else None, scale)
+    here = device_key(report.environment.gpu if on_gpu else None, scale, regime)
     device, measured = truth.measured_on(here, scale) or (None, None)
+    expected = truth.expected(scale, regime)
     return Beside(
         truth=truth,
-        expected=truth.verdict[scale],
-        given=report.findings[0].code if report.findings else None,
+        expected=expected,
+        given=[finding.code for finding in report.findings[: len(expected)]],
         rows=[
             Row(
                 fault=fault,
@@ -57,7 +58,7 @@ def compare(report: Report, truth: Truth, folder: Path, scale: Scale) -> Beside:
                 placed=_placed(report, truth.case, fault, folder),
                 gain=measured.faults.get(fault.name) if measured else None,
             )
-            for fault in truth.at(scale)
+            for fault in truth.at(scale, regime)
         ],
         device=device,
         measured=measured,
@@ -105,7 +106,8 @@ def _function(path: Path, line: int) -> range:
 
 def render(beside: Beside) -> RenderableType:
     """What is wrong with the case, fault by fault."""
-    agreed = "as expected" if beside.expected == beside.given else f"but {beside.expected} was expected"
+    wanted = ", then ".join(beside.expected)
+    agreed = f"as expected: {wanted}" if beside.expected == beside.given else f"not as expected, {wanted}"
     table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim", pad_edge=False)
     table.add_column("what is wrong with it", overflow="fold")
     table.add_column("in this report", no_wrap=True)
