@@ -292,6 +292,11 @@ def test_compiling_is_told_of_the_longest_row_of_that_time(thread):
     assert [bool(row.flags & replay.COMPILED) for row in thread.rows()] == [False, False, True, False, False]
 
 
+def test_after_a_probe_has_failed_what_it_began_does_not_go_on(thread):
+    thread.does(wire.NEXT_IN, 1).passes(3).does(wire.FAILED).passes(4).backward(5).passes(6)
+    assert thread.spent() == {DATA_WAIT: 3, OTHER: 10, BACKWARD: 5}
+
+
 def test_another_thread_turns_out_to_train(thread):
     thread.does(IN + LOGGING).passes(5).does(wire.ADOPTED, 3).passes(2).backward(7)
     before, row, *_ = thread.rows()

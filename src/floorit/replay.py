@@ -377,6 +377,11 @@ class Replay:
             self._unread[self._marked_at] = (self._marked_row, self._marked)
             self._marked = None
 
+    def _failed(self, _: int) -> None:
+        """Nothing can be relied upon to end: begin again from outside."""
+        self.clock.open.clear()
+        self.clock.current = self.clock.base = OTHER
+
     def _end(self, _: int) -> None:
         """What came after the last training in an open row is not part of its iteration."""
         if self._worked is not None:
@@ -468,5 +473,6 @@ _HANDLERS = {
     wire.COMPILED: Replay._compiled,
     wire.MARKS_IN: Replay._marks_in,
     wire.MARKS_OUT: Replay._marks_out,
+    wire.FAILED: Replay._failed,
     wire.END: Replay._end,
 }

@@ -4,7 +4,8 @@ from time import perf_counter_ns
 
 from .sampler import caller
 
-FIRST = 10  # stretches in which it is done from the start
+FIRST = 10  # stretches in which it is done once the program trains
+BEFORE = 200  # stretches before that
 
 
 class LineTrack:
@@ -14,11 +15,15 @@ class LineTrack:
         self._log = log
         self._place = sampler.place
         self.wanted = FIRST  # stretches that are to come
+        self._before = BEFORE
         self._taken = []  # (time of an event, place)
 
     def open(self):
         """A border has passed."""
-        self.wanted -= 1
+        if self._log.backwards or not self._before:
+            self.wanted -= 1
+        else:
+            self._before -= 1
         self._log.now = self._now
 
     def take(self):

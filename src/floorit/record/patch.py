@@ -16,12 +16,14 @@ import types
 class Hooks:
     """What runs around one function; `failed` hears of an exception in any of them and must switch them off."""
 
-    __slots__ = ("enter", "failed", "gate", "interrupted", "leave", "result", "returning")
+    __slots__ = ("enter", "failed", "gate", "interrupted", "leave", "log", "result", "result_is_last", "returning")
 
-    def __init__(self, enter, leave=None, result=None, returning=None, gate=None):
+    def __init__(self, enter, leave=None, result=None, returning=None, gate=None, result_is_last=False, log=None):
         self.enter = enter  # (named arguments) -> token, or None to leave this call alone
-        self.leave = leave  # (token), however the function ends
+        self.leave = leave  # (token), however the function ends; or a word for the log
+        self.log = log
         self.result = result  # (token, value) when it returns
+        self.result_is_last = result_is_last  # then `leave` is not called any more
         self.returning = returning  # (token) before the returned expression is evaluated
         self.gate = gate  # a list of one: the hooks run while it holds a true value
         self.failed = self.off
@@ -142,14 +144,22 @@ except BaseException:
 try:
     BODY
 finally:
-    if _fl_token is not None and _fl.leave is not None:
-        try:
-            _fl.leave(_fl_token)
-        except Exception as _fl_error:
-            _fl.failed(_fl_error)
-        except BaseException:
-            _fl.interrupted()
-            raise
+    LEAVE
+"""
+_LEAVE = """
+if _fl_token is not None and _fl.leave is not None:
+    try:
+        _fl.leave(_fl_token)
+    except Exception as _fl_error:
+        _fl.failed(_fl_error)
+    except BaseException:
+        _fl.interrupted()
+        raise
+"""
+_LEAVE_BY_WORD = """
+if _fl_token is not None:
+    _fl.gate[0] = True
+    _fl.log.extend((_fl.log.now(), {word}))
 """
 _GATED = """
 _fl = 'floorit: ours goes here'
@@ -183,6 +193,8 @@ def _():
     if _fl_token is not None and _fl.result is not None:
         try:
             _fl.result(_fl_token, _fl_value)
+            if _fl.result_is_last:
+                _fl_token = None
         except Exception as _fl_error:
             _fl.failed(_fl_error)
         except BaseException:
@@ -204,6 +216,8 @@ def _hooked(body, hooks, names):
     first = body[0]
     around = _template(_AROUND.format(names=", ".join(names)), first)
     around[-1].body = body
+    leave = _LEAVE_BY_WORD.format(word=hooks.leave) if isinstance(hooks.leave, int) else _LEAVE
+    around[-1].finalbody = _template(leave, first)
     if hooks.result is not None or hooks.returning is not None:
         around[-1].body = _Returns().visit(ast.Module(body=copy.deepcopy(body), type_ignores=[])).body
     if hooks.gate is None:

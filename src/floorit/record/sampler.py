@@ -16,7 +16,7 @@ from time import perf_counter, perf_counter_ns
 # run. A look takes the GIL from the program for a moment: at the last rate, for some hundredths of a percent.
 FIRST_PERIOD, LAST_PERIOD = 0.01, 0.1
 PERIOD_SHARE = 1 / 200
-FLUSH_EVERY = 0.5  # seconds
+FLUSH_EVERY = 5  # periods: so all but the last half second is in the record at any moment
 # While it looks, a thread that waits for the GIL gets it after so many seconds, not after Python's 5 ms: else looks
 # would be put off to the next call that happens to release it, and pure Python would never be seen.
 SWITCH_INTERVAL = 5e-5
@@ -84,7 +84,7 @@ class Sampler:
                 if not self._blind:
                     self._try_to_look()
                 now = perf_counter()
-                if now - flushed >= FLUSH_EVERY:
+                if now - flushed >= FLUSH_EVERY * self._period():
                     flushed = now
                     self._flush()
         except Exception as error:

@@ -61,13 +61,13 @@ class Session:
             self.log.reset()
             self.log.extend((self.log.started, self.elsewhere.get(thread, 0) << wire.SHIFT | wire.ADOPTED))
 
-    def hook(self, probe, function, enter, leave=None, result=None, returning=None, gate=None, names=()):
+    def hook(self, probe, function, enter, leave=None, result=None, *, names=(), **more):
         """Run hooks inside a Python function; should one raise, all of them stop and the report says so."""
-        hooks = Hooks(enter, leave, result, returning, gate)
+        hooks = Hooks(enter, leave, result, log=self.log, **more)
 
         def failed(error):
             hooks.off()
-            self.missing(probe, "the probe failed while running: %r" % (error,))
+            self.failed(probe, error)
 
         hooks.failed = failed
         hooks.interrupted = hide_ours
@@ -104,6 +104,11 @@ class Session:
         self._lasting.append((kind, fields))
         if self.announced:
             self.writer.note(kind, **fields)
+
+    def failed(self, probe, error):
+        """A probe has raised and is switched off."""
+        self.log.extend((time.perf_counter_ns(), wire.FAILED))
+        self.missing(probe, "the probe failed while running: %r" % (error,))
 
     def missing(self, what, reason):
         """Say in the report what could not be measured, and why."""

@@ -61,8 +61,9 @@ LEAF = 64  # + phase: it began as many nanoseconds ago as the operand says, and 
     COMPILED,  # torch.compile has compiled in the nanoseconds of the operand
     MARKS_IN,  # from here on each event but LEAF, READY and COMPILED is marked on the GPU's clock too
     MARKS_OUT,
+    FAILED,  # a probe has failed: what it began will not be told to end
     END,
-) = range(96, 111)
+) = range(96, 112)
 OF_LOSS, TRAINED, WITH_GRAD, TRAINING = 1, 2, 4, 8
 SAMPLES_SHIFT = 4
 LOSS_KNOWN, WITH_ANOMALY, WITHOUT_ACCUMULATING = 1, 2, 4

@@ -18,8 +18,8 @@ def install(session):
     batches = _Batches(session)
     begins = (batches.enter_iter, batches.leave_iter, batches.made_iter)
     session.hook(NAME, DataLoader.__iter__, *begins, names=("self",))
-    asks = (batches.enter_next, batches.leave_next, batches.got)
-    session.hook(NAME, _BaseDataLoaderIter.__next__, *asks, names=("self",))
+    asks = (batches.enter_next, batches.got_none, batches.got)
+    session.hook(NAME, _BaseDataLoaderIter.__next__, *asks, result_is_last=True, names=("self",))
 
 
 class _Loader:
@@ -37,7 +37,7 @@ class _Loader:
 class _Pass:
     """One pass over a loader."""
 
-    __slots__ = ("has_queue", "iterator", "loader", "number", "result", "word")
+    __slots__ = ("has_queue", "iterator", "loader", "number", "word")
 
     def __init__(self, number, loader, iterator):
         self.number = number
@@ -88,22 +88,20 @@ class _Batches:
         if some and this.has_queue:
             log.extend((perf_counter_ns(), _ready(iterator) << SHIFT | READY))
         word, this.word = this.word, this.number << SHIFT | NEXT_IN
-        this.result = NEXT_OUT
         log.batch(word)
         return this
 
     def got(self, this, batch):
-        loader = this.loader
+        log, loader = self._log, this.loader
+        shape = None
         if type(batch) is list and loader is not None and loader.by_length is False:
             shape = getattr(batch[0], "shape", None) if batch else None
-            if shape:
-                this.result = (1 + shape[0]) << SHIFT | NEXT_OUT
-                return
-        this.result = (1 + _samples(batch, loader)) << SHIFT | NEXT_OUT
+        samples = shape[0] if shape else _samples(batch, loader)
+        log.extend((log.now(), (1 + samples) << SHIFT | NEXT_OUT))
 
-    def leave_next(self, this):
+    def got_none(self, _):
         log = self._log
-        log.extend((log.now(), this.result))
+        log.extend((log.now(), NEXT_OUT))
 
     def _describe(self, loader):
         known = self._loaders.get(loader)

@@ -27,7 +27,7 @@ class _Calls:
 
     def install(self):
         call = self._session.torch.nn.Module._wrapped_call_impl
-        hooks = (self._enter(), self._leave(), self._returned)
+        hooks = (self._enter(), MODEL_OUT, self._returned)
         self._hooks = self._session.hook(NAME, call, *hooks, gate=self._outside, names=("self", "args"))
         os.register_at_fork(after_in_child=lambda: self._outside.__setitem__(0, True))  # forked inside a call
 
@@ -52,15 +52,6 @@ class _Calls:
             return facts
 
         return enter
-
-    def _leave(self):
-        log, outside = self._session.log, self._outside
-
-        def leave(_):
-            outside[0] = True
-            log.extend((log.now(), MODEL_OUT))
-
-        return leave
 
     def _returned(self, facts, output):
         if facts & WITH_GRAD and not facts & OF_LOSS and not self._session.log.backward:

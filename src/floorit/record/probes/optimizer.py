@@ -74,7 +74,7 @@ class _Steps:
     def _fail(self, error):
         self._broken = True
         self._open = 0
-        self._session.missing(NAME, "the probe failed while running: %r" % (error,))
+        self._session.failed(NAME, error)
 
     def _number_of(self, optimizer):
         entry = self._known.get(id(optimizer))
