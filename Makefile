@@ -18,8 +18,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
-demo: install ## record a small training program and show where its time went
-	$(BIN)/floorit run --out $$(mktemp -d)/demo examples/slow_loader.py
+demo: install ## record a training program with known faults and show what was found beside what is true
+	$(BIN)/floorit demo
 
 test: install lint types ## everything that CI checks
 	$(BIN)/pytest -n 2 -m "not acceptance"
