@@ -521,7 +521,7 @@ HOOKS = [
     ("probes.module", "_Calls._describe", 0),
     ("probes.loader", "_Batches._describe", 0),
     ("probes.loader", "_Batches.got", 30),
-    ("probes.optimizer", "_Steps.before", 30),
+    ("probes.optimizer", "_Steps._describe", 0),
     ("sampler", "Sampler._look", 2),
     ("session", "Session.settle", 0),
 ]

@@ -7,6 +7,7 @@ from ..traces import hide_ours
 from ..wire import OPTIMIZER, SHIFT, STEP_IN, STEP_OUT
 
 NAME = "optimizer"
+_DEEPEST = 50  # steps inside steps
 
 
 def install(session):
@@ -38,21 +39,25 @@ class _Steps:
         self._known = {}  # id -> (weak reference, number)
         self._count = 0
         self._is_compiling = session.torch.compiler.is_compiling
-        self._open = 0  # steps that have begun, as far as is known
+        self._open = []  # numbers of the optimizers whose steps have begun; one that raised stays in it
         self._broken = False
 
     def before(self, optimizer, args, kwargs):
-        log, session = self._log, self._session
         try:
-            if get_ident() != log.thread or self._is_compiling() or self._broken:
+            if self._is_compiling() or self._broken:  # first: torch.compile traces this, and no further
+                return
+            log, session = self._log, self._session
+            if get_ident() != log.thread:
                 return
             if session.unsettled:
                 session.settle()
-            number = self._number_of(optimizer) << 1
-            if len(args) > 1 or kwargs:
-                number |= 1
-            self._open += 1
-            log.extend((log.now(), number << SHIFT | STEP_IN))
+            entry = self._known.get(id(optimizer))
+            number = entry[1] if entry is not None and entry[0]() is optimizer else self._describe(optimizer)
+            if len(self._open) > _DEEPEST:
+                del self._open[:]
+            self._open.append(number)
+            has_closure = len(args) > 1 or bool(kwargs)
+            log.extend((log.now(), (number << 1 | has_closure) << SHIFT | STEP_IN))
         except Exception as error:
             self._fail(error)
         except BaseException:
@@ -60,11 +65,9 @@ class _Steps:
             raise
 
     def after(self, optimizer, args, kwargs):
-        log = self._log
         try:
-            if self._open and get_ident() == log.thread:  # where torch.compile traces this, none is open
-                self._open -= 1
-                log.step(self._number_of(optimizer) << SHIFT | STEP_OUT)
+            if self._open and get_ident() == self._log.thread:  # where torch.compile traces this, none is open
+                self._log.step(self._open.pop() << SHIFT | STEP_OUT)
         except Exception as error:
             self._fail(error)
         except BaseException:
@@ -73,12 +76,8 @@ class _Steps:
 
     def _fail(self, error):
         self._broken = True
-        self._open = 0
+        del self._open[:]
         self._session.failed(NAME, error)
-
-    def _number_of(self, optimizer):
-        entry = self._known.get(id(optimizer))
-        return entry[1] if entry is not None and entry[0]() is optimizer else self._describe(optimizer)
 
     def _describe(self, optimizer):
         session = self._session
