@@ -3,8 +3,7 @@
 In every round each arm is a fresh process. They take turns: a turn is a short stretch of steps, one process trains
 while the others wait, in random order, so that what else the machine does falls on all of them alike. They train on the
 same core, another in each round. Each turn is compared with the bare program's turn beside it; the interval is over
-rounds. The promise that is checked: at most 1 %
-of a step or 0.05 ms, whichever is larger.
+rounds. The promise that is checked: at most 1 % of a step or 0.05 ms, whichever is larger.
 """
 
 import argparse
@@ -65,6 +64,7 @@ def arguments():
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, choices=SIZES, help="milliseconds a step")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--jobs", type=int, default=1, help="rounds at the same time, each on cores of its own")
+    parser.add_argument("--without-profiler", action="store_true", help="leave torch.profiler out: more rounds an hour")
     parser.add_argument("--quick", action="store_true", help="3 rounds of 10 turns")
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="begin no round that would end later")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there too")
@@ -124,11 +124,16 @@ def measure(options, number):
     cores = sorted(os.sched_getaffinity(0))
     core = cores[number * 2 % len(cores)]  # every second: two that are next to each other may be one
     with tempfile.TemporaryDirectory(prefix="floorit-overhead-") as folder, ExitStack() as stack:
-        names = random.sample(ARMS, len(ARMS))
+        wanted = arms_of(options)
+        names = random.sample(wanted, len(wanted))
         started = {name: Arm(name, options.device, Path(folder), core) for name in names}
         arms = {name: stack.enter_context(arm) for name, arm in started.items()}
         found = {size: take_turns(arms, size, options.turns) for size in options.sizes}
         return {"about": arms[BARE].about, **found}
+
+
+def arms_of(options):
+    return [arm for arm in ARMS if arm != PROFILED or not options.without_profiler]
 
 
 def take_turns(arms, size, turns):
@@ -157,7 +162,7 @@ def environment():
 def rows(rounds, options):
     """On a GPU the host runs ahead, so that only the wall time of a whole turn means anything."""
     shown = ("mean",) if options.device == "cuda" else ("median", "mean")
-    others = [arm for arm in ARMS if arm != BARE]
+    others = [arm for arm in arms_of(options) if arm != BARE]
     return [row(rounds, size, arm, statistic) for size in options.sizes for statistic in shown for arm in others]
 
 

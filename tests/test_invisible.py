@@ -515,9 +515,8 @@ def test_probe_that_cannot_be_installed_is_named(tmp_path: Path, unharmed: Unhar
 
 
 HOOKS = [
-    ("log", "Log.batch", 30),
-    ("log", "Log.step", 30),
-    ("log", "Log.went_backward", 30),
+    ("log", "Log.at_border", 5),
+    ("lines", "LineTrack.open", 5),
     ("probes.module", "_Calls._describe", 0),
     ("probes.loader", "_Batches._describe", 0),
     ("probes.loader", "_Batches.got", 30),

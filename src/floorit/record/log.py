@@ -15,13 +15,13 @@ class Log:
     """The events of one thread. Adding a pair is one call of C code, so other threads find whole pairs."""
 
     __slots__ = (
-        "_border_came",
         "_events",
         "attend",
         "backward",
         "backwards",
         "batch_came",
         "batches",
+        "border_came",
         "extend",
         "ident",
         "lines",
@@ -45,46 +45,21 @@ class Log:
         """Start anew, in the thread that calls."""
         del self._events[:]
         self.now = perf_counter_ns  # while a stretch is marked, that marks too
-        self.attend = self.at_border  # where it is None, nothing is to be done at borders
+        self.attend = self.at_border  # called at a border instead of `extend`, unless it is None
         self.thread = get_ident()
         self.started = perf_counter_ns()
         self.backward = 0  # how many passes are open, one inside the other
         self.backwards = 0
         self.batches = 0
+        # A batch is always a border of the loop; the end of a step is one if no batch came since the last; the end of
+        # a backward pass, if no step did either.
         self.batch_came = False  # since the last step
-        self._border_came = False  # since the last backward pass
+        self.border_came = False  # since the last backward pass
 
     def leaf(self, phase, started):
         """A phase in which no other began has lasted since `started`."""
         now = perf_counter_ns()
         self.extend((now, (now - started) << SHIFT | LEAF + phase))
-
-    def batch(self, word):
-        """A batch is asked for: always a border of the loop."""
-        self.batches += 1
-        self.batch_came = self._border_came = True
-        if self.attend is None:
-            self.extend((self.now(), word))
-        else:
-            self.attend(word)
-
-    def step(self, word):
-        """An optimizer step has ended: a border if no batch came since the last."""
-        came, self.batch_came = self.batch_came, False
-        self._border_came = True
-        if came or self.attend is None:
-            self.extend((self.now(), word))
-        else:
-            self.attend(word)
-
-    def went_backward(self, word):
-        """The same for a backward pass, if no step did either."""
-        self.backwards += 1
-        came, self._border_came = self._border_came, False
-        if came or self.attend is None:
-            self.extend((self.now(), word))
-        else:
-            self.attend(word)
 
     def at_border(self, word):
         """A border at which the stretch before may have been marked, or the one after is to be, or the program ends."""

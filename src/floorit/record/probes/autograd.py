@@ -49,10 +49,13 @@ def install(session):
 
     def leave(_):
         log.backward -= 1
-        if log.backward:
-            log.extend((log.now(), BACKWARD_OUT))
-        else:
-            log.went_backward(BACKWARD_OUT)
+        if not log.backward:
+            log.backwards += 1
+            came, log.border_came = log.border_came, False
+            if not came and log.attend is not None:
+                log.attend(BACKWARD_OUT)
+                return
+        log.extend((log.now(), BACKWARD_OUT))
 
     session.hook(NAME, torch.autograd.backward, watching(0), leave, names=("tensors",))
     session.hook(NAME, torch.autograd.grad, watching(WITHOUT_ACCUMULATING), leave, names=("outputs",))

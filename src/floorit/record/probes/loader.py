@@ -88,7 +88,12 @@ class _Batches:
         if some and this.has_queue:
             log.extend((perf_counter_ns(), _ready(iterator) << SHIFT | READY))
         word, this.word = this.word, this.number << SHIFT | NEXT_IN
-        log.batch(word)
+        log.batches += 1
+        log.batch_came = log.border_came = True
+        if log.attend is None:
+            log.extend((log.now(), word))
+        else:
+            log.attend(word)
         return this
 
     def got(self, this, batch):

@@ -38,7 +38,7 @@ class _Steps:
         self._log = session.log
         self._known = {}  # id -> (weak reference, number)
         self._count = 0
-        self._is_compiling = session.torch.compiler.is_compiling
+        self._is_compiling = session.torch.compiler.is_dynamo_compiling
         self._open = []  # numbers of the optimizers whose steps have begun; one that raised stays in it
         self._broken = False
 
@@ -66,8 +66,15 @@ class _Steps:
 
     def after(self, optimizer, args, kwargs):
         try:
-            if self._open and get_ident() == self._log.thread:  # where torch.compile traces this, none is open
-                self._log.step(self._open.pop() << SHIFT | STEP_OUT)
+            if not self._open or get_ident() != self._log.thread:  # where torch.compile traces this, none is open
+                return
+            log, word = self._log, self._open.pop() << SHIFT | STEP_OUT
+            came, log.batch_came = log.batch_came, False
+            log.border_came = True
+            if came or log.attend is None:
+                log.extend((log.now(), word))
+            else:
+                log.attend(word)
         except Exception as error:
             self._fail(error)
         except BaseException:
