@@ -12,11 +12,11 @@ from itertools import count
 from random import Random
 from time import perf_counter, perf_counter_ns
 
-# Seconds between looks, on average: short at first, so that a short run has lines too; then a share of the time it has
-# run. A look takes the GIL from the program for a moment: at the last rate, for some hundredths of a percent.
-FIRST_PERIOD, LAST_PERIOD = 0.01, 0.1
-PERIOD_SHARE = 1 / 200
-FLUSH_EVERY = 5  # periods: so all but the last half second is in the record at any moment
+# Seconds between looks, on average: short at first, so that a short run has lines too, then in proportion to the time
+# it has run. A look takes the GIL from the program, which costs it half a millisecond or more until it runs again.
+FIRST_PERIOD, LAST_PERIOD = 0.02, 0.4
+PERIOD_SHARE = 1 / 100
+FLUSH_EVERY = 5, 0.4  # periods, seconds; whichever is less: so at most the last second is not in the record
 # While it looks, a thread that waits for the GIL gets it after so many seconds, not after Python's 5 ms: else looks
 # would be put off to the next call that happens to release it, and pure Python would never be seen.
 SWITCH_INTERVAL = 5e-5
@@ -84,7 +84,7 @@ class Sampler:
                 if not self._blind:
                     self._try_to_look()
                 now = perf_counter()
-                if now - flushed >= FLUSH_EVERY * self._period():
+                if now - flushed >= min(FLUSH_EVERY[0] * self._period(), FLUSH_EVERY[1]):
                     flushed = now
                     self._flush()
         except Exception as error:
