@@ -1,0 +1,3 @@
+from .deblur_dataset import ClipSampler, DeblurDataset
+
+__all__ = ["ClipSampler", "DeblurDataset"]

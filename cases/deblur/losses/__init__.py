@@ -1,0 +1,3 @@
+from .restoration import RestorationLoss
+
+__all__ = ["RestorationLoss"]

@@ -1,0 +1,4 @@
+from .spike import SpikeVRT
+from .vgg import VGGFeatures
+
+__all__ = ["SpikeVRT", "VGGFeatures"]
