@@ -59,6 +59,14 @@ class EventTrack:
             self._skip = min(_MOST_BETWEEN, int(self._cost / max(allowed, 1)))
         self._stop()
 
+    def end(self):
+        """The program ends: read what is done by now."""
+        try:
+            if not self._capturing():
+                self._read()
+        except Exception:
+            pass  # CUDA may be gone by now
+
     def take(self):
         """The stretches since the last call, packed. Called by the thread that writes."""
         done, self._done = self._done, []

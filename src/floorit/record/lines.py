@@ -15,6 +15,7 @@ class LineTrack:
         self._log = log
         self._place = sampler.place
         self.wanted = FIRST  # stretches that are to come
+        self.is_open = False  # in the stretch before the next border
         self._before = BEFORE
         self._taken = []  # (time of an event, place)
 
@@ -24,6 +25,7 @@ class LineTrack:
             self.wanted -= 1
         else:
             self._before -= 1
+        self.is_open = True
         self._log.now = self._now
 
     def take(self):

@@ -71,9 +71,12 @@ class Log:
         if self.stop_at is not None and self.backwards >= self.stop_at:
             self.stop_at = None
             raise SystemExit(0)
-        if lines is not None and lines.wanted:
+        if lines is not None and lines.wanted and (marker is None or not lines.is_open):
             lines.open()
-        elif marker is not None:
+            return
+        if lines is not None:
+            lines.is_open = False
+        if marker is not None:
             marker.open()
         elif self.stop_at is None:
             self.attend = None

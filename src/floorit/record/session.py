@@ -239,6 +239,8 @@ class Session:
                 self._announce()
             self.log.stop_at = None
             self.log.end()
+            if self.log.marker is not None:
+                self.log.marker.end()
             self.writer.note("end", at=time.perf_counter())
         self.flush()
 

@@ -14,6 +14,7 @@ from floorit.analyse import iterations, ledger, syncs
 from floorit.diagnose import verdict
 from floorit.events import Process, RecordReader, read_record
 from floorit.hardware import Environment
+from floorit.record import wire
 from floorit.report.model import Missing, Program, Rank, Report, RunFacts, StepFacts
 from floorit.runfile import RunFile, load
 from floorit.stats import mean, median, rate
@@ -156,7 +157,9 @@ def _device_missing(trained: list[_Trained]) -> list[Missing]:
     said = []
     first = trained[0]
     if not len(first.process.device):
-        said.append(Missing(what="gpu_seconds", reason="the program did not use CUDA"))
+        used = first.process.syncs or first.process.rows["seconds"][:, wire.H2D].any()
+        reason = "no step was marked on the GPU's clock: train longer" if used else "the program did not use CUDA"
+        said.append(Missing(what="gpu_seconds", reason=reason))
     if first.ledger.samples < ledger.ENOUGH_LOOKS:
         reason = f"only {first.ledger.samples} looks at the stack: train longer for lines to rest on more"
         said.append(Missing(what="source lines", reason=reason))
