@@ -297,6 +297,16 @@ def test_after_a_probe_has_failed_what_it_began_does_not_go_on(thread):
     assert thread.spent() == {DATA_WAIT: 3, OTHER: 10, BACKWARD: 5}
 
 
+def test_where_a_part_of_the_log_is_lost_only_its_rows_are(thread):
+    thread.batch(1).backward(2).step(3).batch(4)
+    thread.passes(1000).replay.skip(thread.time)
+    thread.does(wire.BACKWARD_OUT).passes(5).batch(6).backward(7).step(8)
+    rows = thread.rows()
+    assert [sum(row.spent) for row in rows] == [0, 6, 0, 5, 21, 0]
+    assert [row.opened for row in rows[2:4]] == [replay.EXHAUSTED, replay.EXHAUSTED]
+    assert rows[2].end == rows[3].end - 5
+
+
 def test_another_thread_turns_out_to_train(thread):
     thread.does(IN + LOGGING).passes(5).does(wire.ADOPTED, 3).passes(2).backward(7)
     before, row, *_ = thread.rows()

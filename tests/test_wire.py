@@ -57,7 +57,7 @@ def test_a_log_becomes_rows():
     process.add(wire.JSON_TAG, b'{"kind": "process", "pid": 1, "started": 0.000001}')
     words = [3000, 2 << wire.SHIFT | wire.NEXT_IN, 4000, 9 << wire.SHIFT | wire.NEXT_OUT, 4500, wire.END]
     for at in (0, 2, 4):  # as it comes, in pieces
-        process.add(wire.LOG_TAG, array("q", words[at : at + 2]).tobytes())
+        process.add(wire.LOG_TAG, array("q", [at, *words[at : at + 2]]).tobytes())
     before, row = process.rows
     assert (before["end"], before["seconds"].sum()) == pytest.approx((3e-6, 2e-6))
     assert (row["iterator"], row["samples"], row["opened"]) == (2, 8, BATCH)

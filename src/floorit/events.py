@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,7 @@ class Process:
         self.switches: list[dict[str, Any]] = []
         self.ended: float | None = None
         self._replay: Replay | None = None
+        self._played: int | None = None  # numbers of the log
         self._places: dict[tuple[int, int], Place] = {}
         self._parts: dict[str, list[Rows]] = {"rows": [], "device": [], "fetches": []}
 
@@ -127,7 +129,7 @@ class Process:
     def add(self, tag: bytes, payload: bytes) -> None:
         """Take in one frame."""
         if tag == wire.LOG_TAG:
-            self._play(np.frombuffer(payload, "<i8").tolist())
+            self._play(*wire.LOG.unpack_from(payload), np.frombuffer(payload, "<i8", offset=wire.LOG.size).tolist())
         elif tag == wire.MARKS_TAG:
             self._mark(payload)
         elif tag == wire.FETCH_TAG:
@@ -137,8 +139,11 @@ class Process:
             if isinstance(note, dict):
                 self._note(note.pop("kind", None), note)
 
-    def _play(self, words: list[int]) -> None:
+    def _play(self, before: int, words: list[int]) -> None:
         replay = self._player(words[0])
+        if self._played is not None and before != self._played:
+            replay.skip(words[0])
+        self._played = before + len(words)
         replay.feed(words)
         self.add_rows(replay.rows)
         replay.rows.clear()
@@ -236,7 +241,7 @@ class RecordReader:
             for tag, payload in self._new_frames(path):
                 try:
                     process.add(tag, payload)
-                except (ValueError, KeyError, TypeError):
+                except (ValueError, KeyError, TypeError, IndexError, struct.error):
                     continue  # whole, but not what we write: somebody else's
 
     def _new_frames(self, path: Path) -> Iterator[tuple[bytes, bytes]]:

@@ -222,6 +222,13 @@ class Replay:
         for time, word in zip(numbers, numbers, strict=True):
             self._event(time, word & wire.KIND, word >> wire.SHIFT)
 
+    def skip(self, now: int) -> None:
+        """A part of the log is lost: the row that it tore is not told, and nothing is known of the time up to now."""
+        self._settled(self.clock.base)
+        self.clock = Clock(now)
+        self._row, self._worked, self._stepped, self._marked = Row(EXHAUSTED), None, None, None
+        self._cut(EXHAUSTED, 0)
+
     def marks(self, began: int, milliseconds: list[float]) -> None:
         """The device's times between the marks of a stretch."""
         row, phases = self._unread.pop(began, (0, []))

@@ -17,7 +17,7 @@ class LineTrack:
         self.wanted = FIRST  # stretches that are to come
         self.is_open = False  # in the stretch before the next border
         self._before = BEFORE
-        self._taken = []  # (time of an event, place)
+        self._taken = []  # (time of an event, code, line, whose it is)
 
     def open(self):
         """A border has passed."""
@@ -29,13 +29,13 @@ class LineTrack:
         self._log.now = self._now
 
     def take(self):
-        """The lines since the last call."""
+        """The lines since the last call: (time, number of the place)."""
         taken, self._taken = self._taken, []
-        return taken
+        return [(time, self._place(*where)) for time, *where in taken]
 
     def _now(self):
         now = perf_counter_ns()
         frame, kind = caller(2)
-        if frame is not None:
-            self._taken.append((now, self._place(frame, kind)))
+        if frame is not None:  # no more than noted here: torch.compile would compile what of the library we call
+            self._taken.append((now, frame.f_code, frame.f_lineno, kind))
         return now

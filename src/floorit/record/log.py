@@ -8,7 +8,7 @@ from array import array
 from threading import get_ident
 from time import perf_counter_ns
 
-from .wire import END, LEAF, SHIFT
+from .wire import END, LEAF, LOG, SHIFT
 
 
 class Log:
@@ -16,6 +16,7 @@ class Log:
 
     __slots__ = (
         "_events",
+        "_written",
         "attend",
         "backward",
         "backwards",
@@ -34,6 +35,7 @@ class Log:
 
     def __init__(self):
         self._events = array("q")
+        self._written = 0
         self.extend = self._events.extend  # ((time, word))
         self.ident = get_ident
         self.lines = None  # a LineTrack
@@ -88,5 +90,8 @@ class Log:
     def take(self):
         """The events since the last call, as bytes. Called by the thread that writes."""
         taken = self._events[:]
+        if not taken:
+            return b""
         del self._events[: len(taken)]
-        return taken.tobytes()
+        before, self._written = self._written, self._written + len(taken)
+        return LOG.pack(before) + taken.tobytes()

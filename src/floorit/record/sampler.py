@@ -124,16 +124,15 @@ class Sampler:
                 break  # below it a forked worker has its parent's stack
             if kind is not OURS:
                 if leaf is None:
-                    leaf = self.place(frame, kind)
+                    leaf = self.place(frame.f_code, frame.f_lineno, kind)
                 if kind is USER:
-                    return self.place(frame, kind), leaf
+                    return self.place(frame.f_code, frame.f_lineno, kind), leaf
             frame = frame.f_back
         return None, leaf
 
-    def place(self, frame, kind):
+    def place(self, code, line, kind):
         """The number of a source line, told to the record when it is first seen."""
-        code = frame.f_code
-        key = (code.co_filename, frame.f_lineno, code.co_name)
+        key = (code.co_filename, line, code.co_name)
         number = self.places.get(key)
         if number is None:
             if len(self.places) >= MOST_PLACES:
@@ -145,7 +144,7 @@ class Sampler:
                 pid=os.getpid(),
                 id=number,
                 file=os.path.abspath(code.co_filename) if kind is USER else code.co_filename,
-                line=frame.f_lineno,
+                line=line,
                 function=function,
                 origin=kind,
             )

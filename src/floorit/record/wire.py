@@ -74,6 +74,9 @@ FETCH = struct.Struct("<dIIHfff")
 # time of MARKS_IN, how many marks follow; then the milliseconds between each two of them
 MARKS = struct.Struct("<qI")
 
+# how many numbers of the log were written before those that follow
+LOG = struct.Struct("<q")
+
 # mark (with the version), tag, length and checksum of what follows
 FRAME = struct.Struct("<2scII")
 MARK = b"F%d" % VERSION
