@@ -129,7 +129,8 @@ class Process:
     def add(self, tag: bytes, payload: bytes) -> None:
         """Take in one frame."""
         if tag == wire.LOG_TAG:
-            self._play(*wire.LOG.unpack_from(payload), np.frombuffer(payload, "<i8", offset=wire.LOG.size).tolist())
+            (before,) = wire.LOG.unpack_from(payload)
+            self._play(before, np.frombuffer(payload, "<i8", offset=wire.LOG.size).tolist())
         elif tag == wire.MARKS_TAG:
             self._mark(payload)
         elif tag == wire.FETCH_TAG:
