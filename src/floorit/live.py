@@ -89,7 +89,7 @@ class Live:
         process, current = found[0]
         recent = current.seconds[-RECENT:]
         pace = float(recent.mean())
-        parts = [f"step {current.count}", f"{pace * 1e3:.3g} ms/step"]
+        parts = [f"step {current.count}", f"{pace * 1e3:,.{0 if pace >= 0.1 else 1}f} ms/step"]
         samples = float(current.samples[-RECENT:].mean())
         if samples and pace:
             parts.append(f"{samples / pace:,.0f} samples/s")

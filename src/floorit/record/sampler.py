@@ -13,7 +13,7 @@ from random import Random
 from time import perf_counter, perf_counter_ns
 
 # Seconds between looks, on average: short at first, so that a short run has lines too, then in proportion to the time
-# it has run. A look takes the GIL from the program, which costs it half a millisecond or more until it runs again.
+# it has run. A look takes the GIL from the program for a moment.
 FIRST_PERIOD, LAST_PERIOD = 0.02, 0.4
 PERIOD_SHARE = 1 / 100
 FLUSH_EVERY = 5, 0.4  # periods, seconds; whichever is less: so at most the last second is not in the record

@@ -205,13 +205,17 @@ def _findings(findings: list[Finding]) -> list[RenderableType]:
     if not findings:
         return []
     first = findings[0]
-    parts: list[RenderableType] = [Text.assemble(("verdict  ", "dim"), (f"{first.code}: {first.title}", "bold"))]
+    table = Table.grid(padding=(0, 2, 0, 0))  # so that what wraps stays under what it belongs to
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("verdict", Text(f"{first.code}: {first.title}", style="bold"))
     said = [_weight(first), *first.evidence, *(f"at {place(line)}  {line.function}" for line in first.where[:3])]
-    parts += [Text(f"         {line}") for line in said if line]
+    for line in filter(None, said):
+        table.add_row("", Text(line))
     for finding in findings[1:]:
         at = f", at {place(finding.where[0])}" if finding.where else ""
-        parts.append(Text.assemble(("also     ", "dim"), f"{finding.code}: {_weight(finding)}{at}"))
-    return [*parts, Text()]
+        table.add_row("also", Text(f"{finding.code}: {_weight(finding)}{at}"))
+    return [table, Text()]
 
 
 def _weight(finding: Finding) -> str:
