@@ -31,7 +31,7 @@ ORDER = (
     "unattributed",
 )
 MOST_LINES = 5  # source lines named for a phase
-ENOUGH_LOOKS = 20  # at the stack, for a phase that none fell into to be called short
+ENOUGH_LOOKS = 20  # at the stack: fewer are said to be few
 _EVAL = wire.PHASES.index("eval")
 
 

@@ -30,10 +30,6 @@ class Writer:
         """Keep a JSON frame for the next flush."""
         self._pending.append(wire.note(kind, **fields))
 
-    @property
-    def has_notes(self):
-        return bool(self._pending)
-
     def flush(self, *blocks):
         """Append what is pending and `blocks` of (tag, bytes), in one write."""
         count = len(self._pending)
