@@ -17,7 +17,8 @@ MAY_IMPORT = {
     "errors": set(),
     "record": set(),  # runs in the user's process
     "stats": set(),
-    "replay": {"record"},  # only record.wire, see below
+    "clock": {"record"},  # only record.wire, see below
+    "replay": {"clock", "record"},
     "events": {"record", "replay"},
     "truth": {"stats"},
     "hardware": set(),
@@ -50,11 +51,11 @@ MAY_INSTALL = {
 }
 
 # Pure: values in, values out. No torch, no other process, no clock.
-PURE = ("replay", "events", "stats", "truth", "analyse", "diagnose", "report")
+PURE = ("clock", "replay", "events", "stats", "truth", "analyse", "diagnose", "report")
 IMPURE_MODULES = {"torch", "subprocess", "time", "datetime", "random", "socket", "threading", "multiprocessing"}
 
 # Only what the user sees may print, or write to a stream.
-SILENT = ("replay", "events", "stats", "truth", "analyse", "diagnose", "record", "runfile", "hardware")
+SILENT = ("clock", "replay", "events", "stats", "truth", "analyse", "diagnose", "record", "runfile", "hardware")
 
 
 def _files():

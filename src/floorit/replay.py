@@ -1,10 +1,5 @@
 """Plays a thread's log of events back: which phase it was in at any moment, and the rows between its borders.
 
-At any moment the training thread is in exactly one phase. Each event adds what has passed to the phase that ends
-there, so the phases of a stretch add up to its wall time by construction. Some time can only be named by what follows
-it. It is booked as PENDING and settled later: the code after a forward pass is the loss if a backward pass follows,
-and the code since the batch arrived is the forward pass itself if no module was called before the backward.
-
 A batch asked of a loader is always a border between two rows. The end of an optimizer step is one if no batch came
 since the last step, the end of a backward pass if neither did: so a program without a loader, or without torch.optim,
 has borders too, and one that has them all leaves one row an iteration. What an iteration is, the analysis decides.
@@ -17,6 +12,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from floorit.clock import BASES, PENDING, Clock
 from floorit.record import wire
 from floorit.record.wire import (
     BACKWARD,
@@ -31,8 +27,6 @@ from floorit.record.wire import (
     RECOMPUTE,
 )
 
-PENDING = len(PHASES)
-_BASES = (OTHER, OPTIMIZER, PENDING)
 _LOADING = (DATA_WAIT, EPOCH_GAP)
 
 # What began a row.
@@ -80,96 +74,6 @@ class Stretch(msgspec.Struct):
     nanoseconds: int
     phase: int = PENDING
     iterator: int = 0
-
-
-class Clock:
-    """Exclusive time: the phases of one thread."""
-
-    def __init__(self, now: int) -> None:
-        self.spent = [0] * (PENDING + 1)
-        self.open: list[tuple[int, int]] = []  # (what opened the phase, the phase around it), outermost first
-        self.current = PENDING
-        self.since = now
-        self.base = OTHER  # what PENDING becomes when no backward follows
-        self.becomes = FORWARD  # what it becomes when one does
-        self.settled: int | None = None  # what PENDING has just become
-
-    def passes(self, now: int) -> None:
-        """Book what has passed to the current phase. Time never goes back."""
-        if now > self.since:
-            self.spent[self.current] += now - self.since
-            self.since = now
-
-    def enter(self, phase: int, key: int) -> None:
-        """Begin a phase inside the current one."""
-        self.open.append((key, self.current))
-        self.current = phase
-
-    def leave(self, *keys: int) -> int | None:
-        """End the innermost phase opened by one of these, and any left open inside it; which of them it was."""
-        for index in range(len(self.open) - 1, -1, -1):
-            key, around = self.open[index]
-            if key in keys:
-                del self.open[index:]
-                self.current = around
-                return key
-        return None
-
-    def leaf(self, phase: int, nanoseconds: int) -> None:
-        """The last so many nanoseconds, as far as they are not booked yet, were another phase."""
-        self.spent[phase] += nanoseconds
-        self.spent[self.current] -= nanoseconds
-
-    def enter_settling(self, phase: int, key: int, loss_known: bool = False) -> None:
-        """Begin a pass over the model or a step, which says what was pending before it.
-
-        Before a backward pass it was the loss, unless that came out of the forward pass; else it was neither.
-        """
-        named = self.base
-        if phase == BACKWARD and self.current == PENDING and not (loss_known and self.becomes == LOSS):
-            named = self.becomes
-        self.settle(named)
-        if self.current == PENDING:
-            self.current = self.base
-        self.enter(phase, key)
-
-    def leave_forward(self) -> None:
-        """A forward pass has ended. From here on, time is the loss, if a backward follows."""
-        if self.current in _BASES:
-            if self.current != PENDING:
-                self.base = self.current
-            self.current, self.becomes = PENDING, LOSS
-
-    def settle(self, phase: int) -> None:
-        """What was pending has a name now."""
-        self.spent[phase] += self.spent[PENDING]
-        self.spent[PENDING] = 0
-        self.settled = phase
-
-    def unwind(self) -> None:
-        """At the top of the loop, drop an optimizer step that an exception left open."""
-        if self.open and self.current == OPTIMIZER and all(around in _BASES for _, around in self.open):
-            self.current = self.open[0][1]
-            self.open.clear()
-
-    def in_backward(self) -> bool:
-        return self.current in (BACKWARD, RECOMPUTE) or any(around == BACKWARD for _, around in self.open)
-
-    def is_open(self, key: int) -> bool:
-        return any(opened == key for opened, _ in self.open)
-
-    def cut(self) -> list[int]:
-        """Close the stretch: its nanoseconds by phase.
-
-        From here on, time is the forward pass of a program without modules, if a backward follows.
-        """
-        self.settle(self.base)
-        if self.current == PENDING:
-            self.current = self.base
-        if self.current == OTHER and not self.open:
-            self.current, self.base, self.becomes = PENDING, OTHER, FORWARD
-        spent, self.spent = self.spent, [0] * (PENDING + 1)
-        return spent
 
 
 class _Moment(msgspec.Struct):
@@ -280,7 +184,7 @@ class Replay:
         is_trained = operand & wire.TRAINED
         if clock.current == BACKWARD:
             clock.enter(RECOMPUTE, _MODEL)
-        elif clock.current not in _BASES:
+        elif clock.current not in BASES:
             clock.enter(clock.current, _MODEL)
         elif operand & wire.OF_LOSS or (clock.current == PENDING and clock.becomes == LOSS and not is_trained):
             clock.enter(LOSS, _MODEL)

@@ -1,7 +1,8 @@
 """What the training thread did, as pairs of a time and a word (see wire): written now, understood later.
 
 Hooks run many times a step with cold caches, so all they do is add such a pair. Nothing about phases, iterations or
-losses is decided in the program's process; `floorit.replay` does that outside.
+losses is decided in the program's process; `floorit.replay` does that outside. For the same reason the probes of
+batches, steps and backward passes each have the three lines of a border in them instead of a call.
 """
 
 from array import array

@@ -131,31 +131,35 @@ def _definition(function):
 
 
 _PLACE = "floorit: ours goes here"
+
+
+def _guarded(call, depth=0):
+    """Source that calls a hook so that the program never notices, whatever it does."""
+    lines = (
+        "try:",
+        "    " + call,
+        "except Exception as _fl_error:",
+        "    _fl.failed(_fl_error)",
+        "except BaseException:",
+        "    _fl.interrupted()",
+        "    raise",
+    )
+    return "\n".join("    " * depth + line for line in lines)
+
+
 _AROUND = """
 _fl = 'floorit: ours goes here'
 _fl_token = None
-try:
-    _fl_token = _fl.enter({names})
-except Exception as _fl_error:
-    _fl.failed(_fl_error)
-except BaseException:
-    _fl.interrupted()
-    raise
+%s
 try:
     BODY
 finally:
     LEAVE
-"""
+""" % _guarded("_fl_token = _fl.enter({names})")
 _LEAVE = """
 if _fl_token is not None and _fl.leave is not None:
-    try:
-        _fl.leave(_fl_token)
-    except Exception as _fl_error:
-        _fl.failed(_fl_error)
-    except BaseException:
-        _fl.interrupted()
-        raise
-"""
+%s
+""" % _guarded("_fl.leave(_fl_token)", 1)
 _LEAVE_BY_WORD = """
 if _fl_token is not None:
     _fl.gate[0] = True
@@ -182,26 +186,14 @@ finally:
 _RETURN = """
 def _():
     if _fl_token is not None and _fl.returning is not None:
-        try:
-            _fl.returning(_fl_token)
-        except Exception as _fl_error:
-            _fl.failed(_fl_error)
-        except BaseException:
-            _fl.interrupted()
-            raise
+%s
     _fl_value = VALUE
     if _fl_token is not None and _fl.result is not None:
-        try:
-            _fl.result(_fl_token, _fl_value)
-            if _fl.result_is_last:
-                _fl_token = None
-        except Exception as _fl_error:
-            _fl.failed(_fl_error)
-        except BaseException:
-            _fl.interrupted()
-            raise
+%s
+        if _fl.result_is_last:
+            _fl_token = None
     return _fl_value
-"""
+""" % (_guarded("_fl.returning(_fl_token)", 2), _guarded("_fl.result(_fl_token, _fl_value)", 2))
 
 
 def _spanned(body, enter, leave):

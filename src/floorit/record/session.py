@@ -1,4 +1,4 @@
-"""One recorded process: its clock, its rows, its sampler, its file, from torch's import to the end."""
+"""One recorded process: its log, its sampler, its file, from torch's import to the end."""
 
 import atexit
 import functools
