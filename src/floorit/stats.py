@@ -71,3 +71,14 @@ def rate(per_second_of: float, seconds: Estimate) -> Estimate:
         high=per_second_of / max(seconds.low, seconds.value / 10),
         n=seconds.n,
     )
+
+
+def seconds(value: float) -> str:
+    """A duration with three figures, in the unit that suits it."""
+    if value >= 100:
+        return f"{value:.0f} s"
+    if value >= 1:
+        return f"{value:.3g} s"
+    if value >= 1e-3:
+        return f"{value * 1e3:.3g} ms"
+    return f"{value * 1e6:.3g} µs"

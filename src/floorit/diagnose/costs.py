@@ -6,6 +6,7 @@ import msgspec
 
 from floorit.diagnose import Facts, Finding, bound_of
 from floorit.diagnose.thresholds import NAMED
+from floorit.stats import seconds
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,8 +85,6 @@ def finding(cost: Cost, facts: Facts) -> Finding:
         title=cost.title,
         share=share,
         bound=bound_of(share),
-        evidence=[
-            f"{ledger.seconds(*cost.phases) * 1e3:.3g} ms of a step of {ledger.mean * 1e3:.3g} ms: {cost.meaning}"
-        ],
+        evidence=[f"{seconds(ledger.seconds(*cost.phases))} of a step of {seconds(ledger.mean)}: {cost.meaning}"],
         where=ledger.where(*cost.phases),
     )

@@ -6,6 +6,7 @@ from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Line
 from floorit.diagnose import Facts, Finding, bound_of
 from floorit.diagnose.thresholds import NAMED, RECEIVING
+from floorit.stats import seconds
 
 
 def find(facts: Facts) -> list[Finding]:
@@ -35,7 +36,7 @@ def _reason(workers: Workers | None, waited: float) -> tuple[str, list[Line]]:
     received = workers.receive_seconds or 0.0
     if not workers.pinned and received > RECEIVING * waited:  # pinned batches are received by a thread of their own
         return (
-            f"of {waited * 1e3:.3g} ms a step, {received * 1e3:.3g} ms go into receiving a batch from its worker:"
+            f"of {seconds(waited)} a step, {seconds(received)} go into receiving a batch from its worker:"
             " making it is not what takes the time",
             [],
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from floorit.analyse.syncs import SyncPoint
 from floorit.diagnose import Facts, Finding
 from floorit.diagnose.thresholds import NAMED
+from floorit.stats import seconds
 
 
 def find(facts: Facts, points: list[SyncPoint]) -> list[Finding]:
@@ -25,7 +26,7 @@ def find(facts: Facts, points: list[SyncPoint]) -> list[Finding]:
             share=share,
             bound=bound,
             evidence=[
-                f"{calls:.1f} blocking calls a step, {facts.ledger.seconds('sync') * 1e3:.3g} ms blocked;"
+                f"{calls:.1f} blocking calls a step, {seconds(facts.ledger.seconds('sync'))} blocked;"
                 " the bound is what full overlap of host and GPU could give"
             ],
             where=facts.ledger.where("sync"),

@@ -16,7 +16,7 @@ from floorit.analyse.ledger import Entry, Line
 from floorit.diagnose import Finding
 from floorit.hardware import Environment
 from floorit.report.model import Report
-from floorit.stats import Estimate
+from floorit.stats import Estimate, seconds
 
 WIDTH = 100  # in a pipe, and at most
 BAR = 24  # columns of a full bar
@@ -286,17 +286,6 @@ def _environment_rows(e: Environment) -> list[tuple[str, str]]:
         ("disk", f"{size(e.disk)} free"),
         ("system", known(e.system)),
     ]
-
-
-def seconds(value: float) -> str:
-    """A duration with three figures, in the unit that suits it."""
-    if value >= 100:
-        return f"{value:.0f} s"
-    if value >= 1:
-        return f"{value:.3g} s"
-    if value >= 1e-3:
-        return f"{value * 1e3:.3g} ms"
-    return f"{value * 1e6:.3g} µs"
 
 
 def number(value: float) -> str:
