@@ -3,7 +3,7 @@
 A round runs every arm once, each in a fresh process under `floorit run`, in random order: as shipped, without each
 fault, without all. Arms are compared within their round, so that what else the machine does falls on all of them
 alike; intervals are over rounds. After each round the results stand in cases/NAME/truth.toml, so an interrupted
-measurement keeps the rounds that were finished.
+measurement keeps the rounds that were finished, and --earlier adds more on another day.
 """
 
 import argparse
@@ -43,6 +43,7 @@ examples:
   python cases/measure.py detector --only anomaly            one fault again; the others' results stay
   python cases/measure.py --scale gpu --budget 500 --extra "--steps 40" --write-to $OUT
   python cases/measure.py detector --regime data             as truth.toml describes it under [regime.data]
+  python cases/measure.py bev --earlier bev.json --json bev.json   one more day's rounds on top
   python cases/measure.py bev --extra "--batch-size 8" --dry-run
 
 Needs nothing installed but floorit's dependencies and the cases' libraries: floorit itself is taken from src/.
@@ -76,6 +77,7 @@ def arguments():
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="begin no round that would end later")
     parser.add_argument("--extra", type=shlex.split, default=[], metavar="WORDS", help='for train.py: "--steps 24"')
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every run's numbers there")
+    parser.add_argument("--earlier", type=Path, metavar="FILE", help="count the rounds that --json wrote there, too")
     parser.add_argument("--dry-run", action="store_true", help="print, but write neither truth.toml nor records")
     parser.add_argument(
         "--write-to", type=Path, default=ROOT, metavar="DIR", help="write there what belongs in the repository"
@@ -131,7 +133,14 @@ class Ran:
     report: dict
 
     def as_json(self):
-        return {name: value for name, value in vars(self).items() if name != "report"}
+        figures = {name: value for name, value in vars(self).items() if name != "report"}
+        return {**figures, "environment": self.report["environment"]}
+
+    @classmethod
+    def from_json(cls, figures):
+        """A run of an earlier measurement, of whose report only the environment was kept."""
+        environment = figures.pop("environment")
+        return cls(**figures, report={"environment": environment})
 
     def per_samples(self, count):
         """The same with seconds for so many samples, so that runs with other batches can be compared."""
@@ -148,7 +157,8 @@ class Measurement:
         self.case = demo.Case(name=name, folder=folder, truth=truth.load(folder))
         self.options = options
         self.arms = arms(self.case.truth, options.scale, options.only, options.regime)
-        self.rounds = []
+        self.rounds = list(earlier_rounds(options.earlier, name, self.arms))
+        self.recorded = False
         self.failed = False
         self.longest_round = 0.0
 
@@ -173,14 +183,15 @@ class Measurement:
             self.write()
 
     def write(self):
-        """The tables of truth.toml, and the records of the first round."""
+        """The tables of truth.toml, and the records of this measurement's first round."""
         into = self.options.write_to
         write_truth(into / "cases" / self.case.name / truth.NAME, self)
-        if len(self.rounds) == 1:
+        if not self.recorded:
+            self.recorded = True
             date = time.strftime("%Y-%m-%d", time.gmtime())
             folder = into / "docs" / "measurements" / "cases" / f"{date}-{self.key}" / self.case.name
             folder.mkdir(parents=True, exist_ok=True)
-            for arm, ran in self.rounds[0].items():
+            for arm, ran in self.rounds[-1].items():
                 (folder / f"{arm}.json").write_text(json.dumps(ran.report, indent=1, ensure_ascii=False) + "\n")
 
     @property
@@ -194,6 +205,16 @@ class Measurement:
         rounds = [{arm: ran.as_json() for arm, ran in found.items()} for found in self.rounds]
         results = msgspec.to_builtins(result(self))
         return {"case": self.case.name, "key": self.key, "measured": results, "rounds": rounds}
+
+
+def earlier_rounds(file, case, arms):
+    """Rounds of an earlier measurement of the case that ran the same arms."""
+    if file is None:
+        return
+    for measurement in json.loads(file.read_text()):
+        for found in measurement["rounds"] if measurement["case"] == case else ():
+            if set(found) == set(arms):
+                yield {arm: Ran.from_json(figures) for arm, figures in found.items()}
 
 
 def arms(known, scale, only=None, regime=None):

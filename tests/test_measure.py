@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import random
 import sys
 from pathlib import Path
@@ -71,6 +72,7 @@ def measurement(measure: Any, folder: Path, rounds: int = 5, **given: Any) -> An
     known = truth.load(folder / "cases" / "toy")
     made.case = demo.Case(name="toy", folder=folder / "cases" / "toy", truth=known)
     made.options, made.arms, made.rounds = options, measure.arms(known, "cpu", given["only"]), []
+    made.recorded = False
     dice = np.random.default_rng(0)
     for number in range(rounds):
         machine = 1 + number
@@ -197,3 +199,16 @@ def test_the_markdown_has_a_row_for_each_arm(measure: Any, root: Path) -> None:
         "draw",
         "all",
     ]
+
+
+def test_rounds_of_an_earlier_measurement_count(measure: Any, root: Path) -> None:
+    before = measurement(measure, root, rounds=2)
+    file = root / "rounds.json"
+    file.write_text(json.dumps([before.as_json(), {"case": "another", "rounds": [{"as-shipped": {}}]}]))
+    rounds = list(measure.earlier_rounds(file, "toy", before.arms))
+    assert [set(found) for found in rounds] == [set(before.arms)] * 2
+    again = measurement(measure, root, rounds=2)
+    again.rounds = rounds
+    assert again.as_json()["measured"] == before.as_json()["measured"]
+    assert list(measure.earlier_rounds(file, "toy", {"as-shipped": []})) == []
+    assert list(measure.earlier_rounds(None, "toy", before.arms)) == []

@@ -237,6 +237,45 @@ def test_a_gate_that_is_shut_keeps_the_hooks_out(patches):
     assert len(log.seen) == 2
 
 
+def nests(depth, log):
+    log.append(nests.__code__)
+    return nests(depth - 1, log) if depth else depth
+
+
+def test_only_the_outermost_call_is_hooked_and_the_others_run_the_very_code(patches):
+    original, codes, log = nests.__code__, [], Log()
+    log.hooks.outermost = True
+    patches.inside(nests, log.hooks)
+    hooked = nests.__code__
+    for _ in range(2):
+        nests(3, codes)
+        assert nests.__code__ is hooked
+    assert codes == [original] * 8
+    assert [name for name, *_ in log.seen] == ["enter", "leave"] * 2
+
+
+def test_the_outermost_call_is_hooked_again_after_an_error_or_a_fork(patches):
+    log = Log()
+    log.hooks.outermost = True
+    patches.inside(raises, log.hooks)
+    hooked = raises.__code__
+    with pytest.raises(KeyError):
+        raises(1)
+    assert raises.__code__ is hooked
+    raises.__code__ = log.hooks.bare  # as in a child that was forked inside a call
+    log.hooks.reset()
+    assert raises.__code__ is hooked
+
+
+def test_hooks_that_are_off_stay_off_although_a_call_is_open(patches):
+    original, log = nests.__code__, Log()
+    log.hooks.outermost = True
+    log.hooks.leave = lambda _: log.hooks.off()
+    patches.inside(nests, log.hooks)
+    nests(2, [])
+    assert nests.__code__ is original
+
+
 def test_globals_are_looked_up_when_it_runs(patches, monkeypatch):
     patches.inside(uses_a_global, Log().hooks)
     monkeypatch.setattr(sys.modules[__name__], "LATE", 9)

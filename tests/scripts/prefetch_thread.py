@@ -19,9 +19,9 @@ def fill(loader, batches):
 
 loader = DataLoader(TensorDataset(torch.randn(6400, 256), torch.randn(6400, 1)), batch_size=80)
 batches = queue.Queue(maxsize=4)
-threading.Thread(target=fill, args=(loader, batches), daemon=True).start()
 model = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1)).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+threading.Thread(target=fill, args=(loader, batches), daemon=True).start()
 losses = []
 while True:
     batch = batches.get()

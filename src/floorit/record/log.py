@@ -35,7 +35,7 @@ class Log:
     )
 
     def __init__(self):
-        self._events = array("q")
+        self._events = []  # not an array: its code is in a library of its own, which is cold when a hook needs it
         self._written = 0
         self.extend = self._events.extend  # ((time, word))
         self.ident = get_ident
@@ -95,4 +95,4 @@ class Log:
             return b""
         del self._events[: len(taken)]
         before, self._written = self._written, self._written + len(taken)
-        return LOG.pack(before) + taken.tobytes()
+        return LOG.pack(before) + array("q", taken).tobytes()

@@ -16,9 +16,25 @@ import types
 class Hooks:
     """What runs around one function; `failed` hears of an exception in any of them and must switch them off."""
 
-    __slots__ = ("enter", "failed", "gate", "interrupted", "leave", "log", "result", "result_is_last", "returning")
+    __slots__ = (
+        "bare",
+        "enter",
+        "failed",
+        "function",
+        "gate",
+        "hooked",
+        "interrupted",
+        "leave",
+        "log",
+        "outermost",
+        "result",
+        "result_is_last",
+        "returning",
+    )
 
-    def __init__(self, enter, leave=None, result=None, returning=None, gate=None, result_is_last=False, log=None):
+    def __init__(
+        self, enter, leave=None, result=None, returning=None, gate=None, result_is_last=False, outermost=False, log=None
+    ):
         self.enter = enter  # (named arguments) -> token, or None to leave this call alone
         self.leave = leave  # (token), however the function ends; or a word for the log
         self.log = log
@@ -26,6 +42,8 @@ class Hooks:
         self.result_is_last = result_is_last  # then `leave` is not called any more
         self.returning = returning  # (token) before the returned expression is evaluated
         self.gate = gate  # a list of one: the hooks run while it holds a true value
+        self.outermost = outermost  # calls inside a call run the function's own code, at no cost at all
+        self.function = self.bare = self.hooked = None  # the function, its own code and ours
         self.failed = self.off
         self.interrupted = _nothing  # Ctrl-C, of all moments in ours
 
@@ -34,6 +52,14 @@ class Hooks:
         self.enter = self.leave = self.result = self.returning = _nothing
         if self.gate is not None:
             self.gate[0] = False
+        if self.function.__code__ is self.hooked:
+            self.function.__code__ = self.bare
+        self.hooked = self.bare
+
+    def reset(self):
+        """Hook the next call, whatever call this process was forked in."""
+        if self.function.__code__ is self.bare:
+            self.function.__code__ = self.hooked
 
 
 def _nothing(*_):
@@ -49,7 +75,8 @@ class Patches:
 
     def inside(self, function, hooks, names=()):
         """Run `hooks` around the body of `function`; `enter` gets the arguments called `names`."""
-        self._change(function, hooks, lambda body: _hooked(body, hooks, names))
+        changed, original = self._change(function, hooks, lambda body: _hooked(body, hooks, names))
+        hooks.function, hooks.bare, hooks.hooked = changed, original, changed.__code__
 
     def spanning(self, function, log, enter, leave):
         """Log the word `enter` where the body of `function` begins and `leave` where it ends, calling nothing."""
@@ -68,6 +95,7 @@ class Patches:
                 function.__code__ = original
 
         self._undo.append(undo)
+        return function, original
 
     def replace(self, owner, name, value):
         """Set an attribute of a module or class."""
@@ -162,8 +190,15 @@ if _fl_token is not None and _fl.leave is not None:
 """ % _guarded("_fl.leave(_fl_token)", 1)
 _LEAVE_BY_WORD = """
 if _fl_token is not None:
-    _fl.gate[0] = True
     _fl.log.extend((_fl.log.now(), {word}))
+"""
+_STAND_ASIDE = """
+if _fl_token is not None and _fl.function.__code__ is _fl.hooked:
+    _fl.function.__code__ = _fl.bare
+"""
+_STAND_BACK = """
+if _fl_token is not None and _fl.function.__code__ is _fl.bare:
+    _fl.function.__code__ = _fl.hooked
 """
 _GATED = """
 _fl = 'floorit: ours goes here'
@@ -210,6 +245,9 @@ def _hooked(body, hooks, names):
     around[-1].body = body
     leave = _LEAVE_BY_WORD.format(word=hooks.leave) if isinstance(hooks.leave, int) else _LEAVE
     around[-1].finalbody = _template(leave, first)
+    if hooks.outermost:
+        around[-1].finalbody += _template(_STAND_BACK, first)
+        around[-1:-1] = _template(_STAND_ASIDE, first)
     if hooks.result is not None or hooks.returning is not None:
         around[-1].body = _Returns().visit(ast.Module(body=copy.deepcopy(body), type_ignores=[])).body
     if hooks.gate is None:

@@ -4,6 +4,7 @@ import weakref
 from threading import get_ident
 from time import perf_counter_ns
 
+from ..known import Known
 from ..sampler import caller
 from ..wire import EPOCH_GAP, IN, NEXT_FRESH_IN, NEXT_IN, NEXT_OUT, OUT, READY, SHIFT
 
@@ -25,26 +26,28 @@ def install(session):
 class _Loader:
     """What is known of one DataLoader."""
 
-    __slots__ = ("batch_size", "by_length", "number", "workers")
+    __slots__ = ("alike", "batch_size", "by_length", "number", "workers")
 
-    def __init__(self, number, loader):
+    def __init__(self, number, loader, length):
         self.number = number
         self.workers = loader.num_workers
         self.batch_size = loader.batch_size
         self.by_length = None  # whether samples are counted by a list's length; not known before the first batch
+        self.alike = _alike(loader, length)
 
 
 class _Pass:
     """One pass over a loader."""
 
-    __slots__ = ("has_queue", "iterator", "loader", "number", "word")
+    __slots__ = ("alike", "has_queue", "loader", "number", "samples", "word")
 
-    def __init__(self, number, loader, iterator):
+    def __init__(self, number, loader):
         self.number = number
         self.loader = loader
-        self.iterator = weakref.ref(iterator)
         self.has_queue = loader is not None and loader.workers > 0
         self.word = number << SHIFT | (NEXT_FRESH_IN if self.has_queue else NEXT_IN)
+        self.samples = 0  # of the first batch
+        self.alike = 0  # batches to come that hold as many
 
 
 class _Batches:
@@ -54,7 +57,7 @@ class _Batches:
         self._session = session
         self._log = session.log
         self._loaders = weakref.WeakKeyDictionary()
-        self._passes = {}  # id of the iterator -> _Pass
+        self._passes = Known()  # by its iterator
         self._loader_count = self._pass_count = 0
 
     def enter_iter(self, loader):
@@ -80,9 +83,7 @@ class _Batches:
             return self._note_elsewhere(iterator)
         if session.unsettled:
             session.settle()
-        this = self._passes.get(id(iterator))
-        if this is None or this.iterator() is not iterator:
-            this = self._begin_pass(None, iterator)
+        this = self._passes.get(id(iterator)) or self._begin_pass(None, iterator)
         some = not log.batches & SOME
         session.time_fetches[0] = some
         if some and this.has_queue:
@@ -97,12 +98,14 @@ class _Batches:
         return this
 
     def got(self, this, batch):
-        log, loader = self._log, this.loader
-        shape = None
-        if type(batch) is list and loader is not None and loader.by_length is False:
-            shape = getattr(batch[0], "shape", None) if batch else None
-        samples = shape[0] if shape else _samples(batch, loader)
-        log.extend((log.now(), (1 + samples) << SHIFT | NEXT_OUT))
+        log = self._log
+        if this.alike:
+            this.alike -= 1
+        else:
+            first, this.samples = not this.samples, _samples(batch, this.loader)
+            if first and this.loader is not None:
+                this.alike = this.loader.alike
+        log.extend((log.now(), (1 + this.samples) << SHIFT | NEXT_OUT))
 
     def got_none(self, _):
         log = self._log
@@ -112,16 +115,14 @@ class _Batches:
         known = self._loaders.get(loader)
         if known is None:
             self._loader_count += 1
-            known = self._loaders[loader] = _Loader(self._loader_count, loader)
-            self._session.writer.note("loader", id=known.number, **_facts(loader))
+            facts = _facts(loader)
+            known = self._loaders[loader] = _Loader(self._loader_count, loader, facts["length"])
+            self._session.writer.note("loader", id=known.number, **facts)
         return known
 
     def _begin_pass(self, loader, iterator):
-        passes = self._passes
-        for key in [key for key, old in passes.items() if old.iterator() is None]:
-            del passes[key]
         self._pass_count += 1
-        made = passes[id(iterator)] = _Pass(self._pass_count, loader, iterator)
+        made = self._passes.learn(iterator, _Pass(self._pass_count, loader))
         pids = [process.pid for process in getattr(iterator, "_workers", ())]
         self._session.writer.note("iterator", id=made.number, loader=loader.number if loader else 0, pids=pids)
         return made
@@ -156,6 +157,13 @@ def _sized(loader):
 
     inner = getattr(loader.batch_sampler, "sampler", loader.sampler)
     return not isinstance(loader.dataset, IterableDataset) and type(inner).__module__.startswith("torch.")
+
+
+def _alike(loader, length):
+    """How many batches after the first of a pass are sure to hold as many samples, because torch alone makes them."""
+    from torch.utils.data import default_collate
+
+    return max(length - 2, 0) if length is not None and loader.collate_fn is default_collate else 0
 
 
 def _ready(iterator):

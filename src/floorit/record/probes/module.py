@@ -1,9 +1,9 @@
 """Calls of modules: the model's forward pass, the loss, evaluation. Only the outermost call counts."""
 
 import os
-import weakref
 from threading import get_ident
 
+from ..known import Known
 from ..wire import MODEL_IN, MODEL_OUT, OF_LOSS, SAMPLES_SHIFT, SHIFT, TRAINED, TRAINING, WITH_GRAD
 
 NAME = "forward and loss"
@@ -19,8 +19,7 @@ class _Calls:
 
     def __init__(self, session):
         self._session = session
-        self._outside = [True]  # of any module: inside, nothing of ours runs
-        self._known = {}  # id -> (weak reference, OF_LOSS and TRAINED)
+        self._known = Known()  # of a module: OF_LOSS and TRAINED
         self._without_loss = 0  # forward passes on end that returned no scalar
         self._hooks = None
         session.when_trained_changes = self._known.clear
@@ -28,20 +27,20 @@ class _Calls:
     def install(self):
         call = self._session.torch.nn.Module._wrapped_call_impl
         hooks = (self._enter(), MODEL_OUT, self._returned)
-        self._hooks = self._session.hook(NAME, call, *hooks, gate=self._outside, names=("self", "args"))
-        os.register_at_fork(after_in_child=lambda: self._outside.__setitem__(0, True))  # forked inside a call
+        self._hooks = self._session.hook(NAME, call, *hooks, outermost=True, names=("self", "args"))
+        os.register_at_fork(after_in_child=self._hooks.reset)
 
     def _enter(self):
-        log, outside, known, describe = self._session.log, self._outside, self._known, self._describe
+        log, known, describe = self._session.log, self._known, self._describe
         torch = self._session.torch
         with_grad, is_tensor = torch.is_grad_enabled, torch.is_tensor
 
         def enter(module, args):
             if get_ident() != log.thread and not log.backward:
                 return None
-            outside[0] = False
-            entry = known.get(id(module))
-            facts = entry[1] if entry is not None and entry[0]() is module else describe(module)
+            facts = known.get(id(module))
+            if facts is None:
+                facts = describe(module)
             if with_grad():
                 facts |= WITH_GRAD
                 if not log.batch_came and args and is_tensor(args[0]) and args[0].dim():
@@ -65,8 +64,7 @@ class _Calls:
         facts = OF_LOSS if "loss" in name or "criterion" in name else 0
         if self._is_trained(module):
             facts |= TRAINED
-        self._known[id(module)] = (weakref.ref(module), facts)
-        return facts
+        return self._known.learn(module, facts)
 
     def _is_trained(self, module):
         """Whether an optimizer updates any of its parameters; before the first step, whether one wants a gradient."""

@@ -1,8 +1,8 @@
 """Optimizer steps, clearing and clipping gradients, and loss scaling."""
 
-import weakref
 from threading import get_ident
 
+from ..known import Known
 from ..traces import hide_ours
 from ..wire import OPTIMIZER, SHIFT, STEP_IN, STEP_OUT
 
@@ -36,7 +36,7 @@ class _Steps:
     def __init__(self, session):
         self._session = session
         self._log = session.log
-        self._known = {}  # id -> (weak reference, number)
+        self._numbers = Known()
         self._count = 0
         self._is_compiling = session.torch.compiler.is_dynamo_compiling
         self._open = []  # numbers of the optimizers whose steps have begun; one that raised stays in it
@@ -51,8 +51,9 @@ class _Steps:
                 return
             if session.unsettled:
                 session.settle()
-            entry = self._known.get(id(optimizer))
-            number = entry[1] if entry is not None and entry[0]() is optimizer else self._describe(optimizer)
+            number = self._numbers.get(id(optimizer))
+            if number is None:
+                number = self._describe(optimizer)
             if len(self._open) > _DEEPEST:
                 del self._open[:]
             self._open.append(number)
@@ -90,7 +91,7 @@ class _Steps:
         session = self._session
         number = self._count
         self._count += 1
-        self._known[id(optimizer)] = (weakref.ref(optimizer), number)
+        self._numbers.learn(optimizer, number)
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         session.trained.update(map(id, parameters))
         session.when_trained_changes()
