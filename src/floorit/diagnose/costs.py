@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
+from floorit.analyse import callers
+from floorit.analyse.ledger import Ledger, Line
 from floorit.diagnose import Facts, Finding, bound_of
 from floorit.diagnose.thresholds import NAMED
 from floorit.stats import seconds
@@ -16,6 +20,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     phases: tuple[str, ...]
     title: str
     meaning: str
+    asking: Callable[[callers.Looks], list[Line]] | None = None  # the lines that ask for it
 
 
 COSTS = (
@@ -36,6 +41,7 @@ COSTS = (
         phases=("recompute",),
         title="the backward pass computes activations a second time",
         meaning="activation checkpointing saves memory and pays with this time",
+        asking=callers.checkpoint_calls,
     ),
     Cost(
         code="optimizer-bound",
@@ -86,5 +92,12 @@ def finding(cost: Cost, facts: Facts) -> Finding:
         share=share,
         bound=bound_of(share),
         evidence=[f"{seconds(ledger.seconds(*cost.phases))} of a step of {seconds(ledger.mean)}: {cost.meaning}"],
-        where=ledger.where(*cost.phases),
+        where=_where(cost, ledger),
     )
+
+
+def _where(cost: Cost, ledger: Ledger) -> list[Line]:
+    """The lines that ask for it, which are what can be changed, then those that it happens at."""
+    asking = cost.asking(ledger.looks) if cost.asking else []
+    known = {(line.file, line.line) for line in asking}
+    return asking + [line for line in ledger.where(*cost.phases) if (line.file, line.line) not in known]
