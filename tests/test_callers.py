@@ -6,10 +6,11 @@ from floorit.analyse import callers
 from floorit.events import Place, Sample
 
 
-def at(where: str, function: str = "f") -> Place:
-    """A line, as file:line; torch's own are said to be."""
-    file, _, line = where.partition(":")
-    return Place(file, int(line), function, "torch" if file.startswith("torch/") else "user")
+def at(where: str) -> Place:
+    """A line, as file:line@function; torch's own are said to be."""
+    file, _, rest = where.partition(":")
+    line, _, function = rest.partition("@")
+    return Place(file, int(line), function or "f", "torch" if file.startswith("torch/") else "user")
 
 
 def look(*stack: str) -> Sample:

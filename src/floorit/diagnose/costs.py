@@ -50,12 +50,6 @@ COSTS = (
         meaning="steps, clearing and clipping gradients, loss scaling",
     ),
     Cost(
-        code="logging-bound",
-        phases=("logging",),
-        title="logging takes the time",
-        meaning="printing, progress bars, scalars, figures and images written by the training thread",
-    ),
-    Cost(
         code="eval-bound",
         phases=("eval",),
         title="evaluation takes the time",
