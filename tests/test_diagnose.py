@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from test_callers import look
 
+from floorit import replay
 from floorit.analyse.ledger import Entry, Ledger, lines
-from floorit.diagnose import Facts, logs
+from floorit.diagnose import Facts, debugging, logs
 from floorit.events import Sample
 
 LOOKS = 100  # in the runs below: each stands for a hundredth of the step
@@ -59,3 +62,32 @@ def test_a_function_that_computes_much_and_writes_little_is_not_taken_for_loggin
 
 def test_nothing_logged_is_not_named() -> None:
     assert not logs.find(facts({"other": [DRAWS] * 50}))
+
+
+# -- switches left on ---------------------------------------------------------------------------------------------
+
+
+def with_switch(name: str, looks: dict[str, list[Sample]], traces: list[tuple[float, float]]) -> Facts:
+    """After ten seconds of warm-up; stack traces as (when they were noted, seconds since the last note)."""
+    process = SimpleNamespace(
+        rows={"flags": np.array([0, replay.ANOMALY]), "end": np.array([10.0, 20.0])},
+        starts=lambda: np.array([0.0, 10.0]),
+        switches=[{"name": name, "file": "train.py", "line": 3, "function": "f"}],
+        traces=[{"at": at, "seconds": seconds} for at, seconds in traces],
+    )
+    return facts(looks, process=process, iterations=SimpleNamespace(of_row=np.array([0, 1]), warmup=1))
+
+
+def test_of_anomaly_detection_a_part_is_timed_and_nothing_bounds_the_rest() -> None:
+    traces = [(9.0, 8.0), (11.0, 0.9), (15.0, 0.4), (16.0, 0.1)]
+    [found] = debugging.find(with_switch("detect_anomaly", {"backward": [TRAINS] * 30}, traces))
+    assert found.share == pytest.approx(0.1)
+    assert found.share_is_least
+    assert found.bound is None
+    assert "at least 1.11x as fast" in found.evidence[0]
+
+
+@pytest.mark.parametrize("name", ["CUDA_LAUNCH_BLOCKING", "detect_anomaly"])
+def test_what_a_switch_costs_that_was_not_timed_is_not_known(name: str) -> None:
+    [found] = debugging.find(with_switch(name, {}, [(11.0, 0.9)]))
+    assert (found.share, found.bound) == (None, None)

@@ -87,6 +87,7 @@ class Process:
         self.stretches: list[Sample] = []  # of the program's own code, weighed by seconds
         self.syncs: list[dict[str, Any]] = []
         self.received: list[dict[str, Any]] = []
+        self.traces: list[dict[str, Any]] = []
         self.missing: list[dict[str, str]] = []
         self.switches: list[dict[str, Any]] = []
         self.ended: float | None = None
@@ -207,7 +208,7 @@ class Process:
         elif kind == "lines":
             for time, place in note["taken"]:
                 self._player().line(time, place)
-        elif kind in ("syncs", "received", "missing"):
+        elif kind in ("syncs", "received", "traces", "missing"):
             getattr(self, kind).append(note)
         elif kind == "switch":
             self.switches.append(note)

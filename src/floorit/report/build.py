@@ -179,6 +179,7 @@ def _untrained(processes: list[Process]) -> str:
 
 
 def _summary(first: diagnose.Finding, step: StepFacts) -> str:
-    share = f" ({first.share:.0%} of a step)" if first.share is not None else ""
+    least = "at least " if first.share_is_least else ""
+    share = f" ({least}{first.share:.0%} of a step)" if first.share is not None else ""
     place = f", at {Path(first.where[0].file).name}:{first.where[0].line}" if first.where else ""
     return f"{first.code}: {first.title}{share}{place}."
