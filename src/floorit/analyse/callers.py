@@ -10,6 +10,7 @@ from floorit.analyse.ledger import Line, lines
 from floorit.events import Place, Sample
 
 Looks = dict[str, list[Sample]]  # by phase
+_TRAINING = ("forward", "loss", "backward", "recompute", "optimizer")
 
 
 def checkpoint_calls(looks: Looks) -> list[Line]:
@@ -18,6 +19,18 @@ def checkpoint_calls(looks: Looks) -> list[Line]:
     In the backward pass the frames that led to a call are gone, so they are found in the forward pass.
     """
     return _asking((sample, _checkpoint_call(sample.stack)) for sample in _of(looks, "forward", "loss"))
+
+
+def leaving_training(phase: str, looks: Looks) -> list[Line]:
+    """The lines at which the looks of a phase leave the way that training takes: there, the loop asks for it."""
+    usual = {(place.file, place.line) for sample in _of(looks, *_TRAINING) for place in sample.stack}
+    return _asking((sample, _first_unusual(sample.stack, usual)) for sample in _of(looks, phase))
+
+
+def _first_unusual(stack: tuple[Place, ...], usual: set[tuple[str, int]]) -> Place | None:
+    """The outermost line that never leads to training."""
+    unusual = (place for place in reversed(stack) if place.is_users and (place.file, place.line) not in usual)
+    return next(unusual, None)
 
 
 def _checkpoint_call(stack: tuple[Place, ...]) -> Place | None:

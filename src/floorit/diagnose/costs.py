@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -54,12 +55,14 @@ COSTS = (
         phases=("eval",),
         title="evaluation takes the time",
         meaning="passes over data without a backward pass, between training steps",
+        asking=partial(callers.leaving_training, "eval"),
     ),
     Cost(
         code="checkpoint-bound",
         phases=("checkpoint",),
         title="saving checkpoints takes the time",
         meaning="torch.save and safetensors, while training waits",
+        asking=partial(callers.leaving_training, "checkpoint"),
     ),
     Cost(
         code="epoch-gap",
