@@ -37,6 +37,7 @@ class Session:
         self.trained = set()  # ids of the parameters that optimizers update
         self.elsewhere = {}  # thread -> pass over the data it is in, of threads that are not accounted for
         self.when_trained_changes = lambda: None  # told when there is a new optimizer
+        self.look_at_input = lambda check: None  # has a check called with the next input of the model
         self._lasting = []
         self._compiled = (_compilations(), time.perf_counter_ns())
         self.returned_losses = ()  # graph nodes of the scalars that the last forward pass returned
