@@ -46,7 +46,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
     processes = reader.run()
     trained = [t for t in map(_examine, processes) if t is not None]
     missing = [*_LATER, *_missing(processes, reader.folder), *_device_missing(trained)]
-    program = Program(command=run.command, exit_code=run.exit_code, seconds=run.seconds)
+    program = Program(command=run.command, exit_code=run.exit_code, seconds=run.seconds, cwd=run.cwd)
     common: dict[str, Any] = {
         "program": program,
         "environment": _environment(run, processes),
