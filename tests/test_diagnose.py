@@ -11,7 +11,7 @@ from test_callers import look
 
 from floorit import replay
 from floorit.analyse.ledger import Entry, Ledger, lines
-from floorit.diagnose import Facts, debugging, logs
+from floorit.diagnose import Facts, costs, debugging, logs
 from floorit.events import Sample
 
 LOOKS = 100  # in the runs below: each stands for a hundredth of the step
@@ -91,3 +91,20 @@ def test_of_anomaly_detection_a_part_is_timed_and_nothing_bounds_the_rest() -> N
 def test_what_a_switch_costs_that_was_not_timed_is_not_known(name: str) -> None:
     [found] = debugging.find(with_switch(name, {}, [(11.0, 0.9)]))
     assert (found.share, found.bound) == (None, None)
+
+
+# -- costs --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", ["eval", "epoch_gap", "checkpoint"])
+@pytest.mark.parametrize("workers", [None, 0, 2])
+def test_where_batches_are_made_meanwhile_it_is_said_that_time_may_come_back(phase: str, workers: int | None) -> None:
+    loader = None if workers is None else SimpleNamespace(count=workers)
+    [found] = costs.find(facts({phase: [look("train.py:30")] * 40}, workers=loader))
+    assert found.bound == pytest.approx(1 / 0.6)
+    assert any("come back" in said for said in found.evidence) == bool(workers)
+
+
+def test_of_what_is_in_the_step_nothing_is_said_to_come_back() -> None:
+    [found] = costs.find(facts({"loss": [look("train.py:30")] * 40}, workers=SimpleNamespace(count=2)))
+    assert len(found.evidence) == 1

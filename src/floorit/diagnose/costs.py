@@ -22,6 +22,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     meaning: str
     asking: Callable[[callers.Looks], list[Line]] | None = None  # the lines that ask for it
+    batches_meanwhile: bool = False  # the loader's workers go on while it lasts
 
 
 COSTS = (
@@ -56,6 +57,7 @@ COSTS = (
         title="evaluation takes the time",
         meaning="passes over data without a backward pass, between training steps",
         asking=partial(callers.leaving_training, "eval"),
+        batches_meanwhile=True,
     ),
     Cost(
         code="checkpoint-bound",
@@ -63,12 +65,14 @@ COSTS = (
         title="saving checkpoints takes the time",
         meaning="torch.save and safetensors, while training waits",
         asking=partial(callers.leaving_training, "checkpoint"),
+        batches_meanwhile=True,
     ),
     Cost(
         code="epoch-gap",
         phases=("epoch_gap",),
         title="the loop stands still between epochs",
         meaning="loader and workers are started again for each pass over the data",
+        batches_meanwhile=True,
     ),
 )
 
@@ -88,9 +92,17 @@ def finding(cost: Cost, facts: Facts) -> Finding:
         title=cost.title,
         share=share,
         bound=bound_of(share),
-        evidence=[f"{seconds(ledger.seconds(*cost.phases))} of a step of {seconds(ledger.mean)}: {cost.meaning}"],
+        evidence=_evidence(cost, facts),
         where=_where(cost, ledger),
     )
+
+
+def _evidence(cost: Cost, facts: Facts) -> list[str]:
+    ledger = facts.ledger
+    said = [f"{seconds(ledger.seconds(*cost.phases))} of a step of {seconds(ledger.mean)}: {cost.meaning}"]
+    if cost.batches_meanwhile and facts.workers is not None and facts.workers.count:
+        said.append("the loader's workers make batches meanwhile: part of it may come back as waiting for data")
+    return said
 
 
 def _where(cost: Cost, ledger: Ledger) -> list[Line]:

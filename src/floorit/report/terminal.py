@@ -215,8 +215,8 @@ def _findings(findings: list[Finding]) -> list[RenderableType]:
     for line in filter(None, said):
         table.add_row("", Text(line))
     for finding in findings[1:]:
-        at = f", at {place(finding.where[0])}" if finding.where else ""
-        table.add_row("also", Text(f"{finding.code}: {_weight(finding)}{at}"))
+        at = f"at {place(finding.where[0])}" if finding.where else ""
+        table.add_row("also", Text(f"{finding.code}: {', '.join(filter(None, [_weight(finding), at]))}"))
     return [table, Text()]
 
 
