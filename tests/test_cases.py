@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -237,18 +236,11 @@ def test_each_switch_changes_the_losses_only_as_it_may(name: str, data: Data, tm
             assert found[fault.name] == pytest.approx(found["shipped"], rel=ROUNDING), fault.name
 
 
-# Where the report does not yet point to the fault. Strict: what is mended must be taken out here.
-NOT_PLACED = {"deblur": "recompute-bound names the lines that are computed again, not the call of checkpoint()"}
-
-
-def regimes() -> list[Any]:
-    pairs = [(name, regime) for name in THERE for regime in (None, *known(name).regimes)]
-    unfound = {name: pytest.mark.xfail(strict=True, reason=reason) for name, reason in NOT_PLACED.items()}
-    return [pytest.param(*pair, marks=[unfound[pair[0]]] if pair[0] in unfound else []) for pair in pairs]
+REGIMES = [(name, regime) for name in THERE for regime in (None, *known(name).regimes)]
 
 
 @pytest.mark.acceptance
-@pytest.mark.parametrize(("name", "regime"), regimes())
+@pytest.mark.parametrize(("name", "regime"), REGIMES)
 def test_the_report_gives_the_verdict_and_the_place(name: str, regime: str | None, data: Data, tmp_path: Path) -> None:
     compared = recorded(name, regime, data, tmp_path)
     dominant = [row for row in compared.rows if row.fault.finding in compared.expected]

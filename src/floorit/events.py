@@ -57,6 +57,11 @@ class Place(msgspec.Struct, frozen=True):
     function: str
     origin: str
 
+    @property
+    def is_users(self) -> bool:
+        """Whether it is in the program's own code."""
+        return self.origin == "user"
+
 
 class Sample(msgspec.Struct, frozen=True):
     """One look at the stack, or time of which it is known from which line on it passed."""
@@ -67,6 +72,7 @@ class Sample(msgspec.Struct, frozen=True):
     user: Place | None
     leaf: Place | None
     weight: float = 1.0
+    stack: tuple[Place, ...] = ()  # the user's lines, innermost first, and those of activation checkpointing among them
 
 
 class Process:
@@ -81,12 +87,14 @@ class Process:
         self.stretches: list[Sample] = []  # of the program's own code, weighed by seconds
         self.syncs: list[dict[str, Any]] = []
         self.received: list[dict[str, Any]] = []
+        self.traces: list[dict[str, Any]] = []
         self.missing: list[dict[str, str]] = []
         self.switches: list[dict[str, Any]] = []
         self.ended: float | None = None
         self._replay: Replay | None = None
         self._played: int | None = None  # numbers of the log
         self._places: dict[tuple[int, int], Place] = {}
+        self._stacks: dict[tuple[int, int], tuple[Place, ...]] = {}
         self._parts: dict[str, list[Rows]] = {"rows": [], "device": [], "fetches": []}
 
     @property
@@ -150,7 +158,7 @@ class Process:
         replay.rows.clear()
         pid = self.key[1]
         for look in replay.looks:
-            self._looked(pid, look.time, look.phase, look.iterator, look.user, look.leaf)
+            self._looked(pid, look.time, look.phase, look.iterator, look.stack, look.leaf)
         replay.looks.clear()
         for s in replay.stretches:
             place = self._places.get((pid, s.place))
@@ -188,25 +196,29 @@ class Process:
         elif kind == "place":
             place = Place(str(note["file"]), int(note["line"]), str(note["function"]), str(note["origin"]))
             self._places[note["pid"], note["id"]] = place
+        elif kind == "stack":
+            places = (self._places.get((note["pid"], number)) for number in note["places"])
+            self._stacks[note["pid"], note["id"]] = tuple(place for place in places if place is not None)
         elif kind == "samples":
-            for time, user, leaf in note["looks"]:
+            for time, stack, leaf in note["looks"]:
                 if note["worker"]:
-                    self._looked(note["pid"], time, wire.DATA_WAIT, 0, user, leaf)
+                    self._looked(note["pid"], time, wire.DATA_WAIT, 0, stack, leaf)
                 else:
-                    self._player().look(time, user, leaf)
+                    self._player().look(time, stack, leaf)
         elif kind == "lines":
             for time, place in note["taken"]:
                 self._player().line(time, place)
-        elif kind in ("syncs", "received", "missing"):
+        elif kind in ("syncs", "received", "traces", "missing"):
             getattr(self, kind).append(note)
         elif kind == "switch":
             self.switches.append(note)
         elif kind == "end":
             self.ended = note["at"]
 
-    def _looked(self, pid: int, time: int, phase: int, iterator: int, user: int, leaf: int) -> None:
-        places = self._places.get((pid, user)), self._places.get((pid, leaf))
-        self.samples.append(Sample(time * _NANO, phase, iterator, *places))
+    def _looked(self, pid: int, time: int, phase: int, iterator: int, number: int, leaf: int) -> None:
+        stack = self._stacks.get((pid, number), ())
+        user = next((place for place in stack if place.is_users), None)
+        self.samples.append(Sample(time * _NANO, phase, iterator, user, self._places.get((pid, leaf)), stack=stack))
 
 
 def _columns(row: Row) -> tuple[Any, ...]:

@@ -60,7 +60,7 @@ class Look(msgspec.Struct, frozen=True):
     """One look at the stack, and the phase it fell into."""
 
     time: int
-    user: int
+    stack: int
     leaf: int
     phase: int = PENDING
     iterator: int = 0
@@ -112,9 +112,9 @@ class Replay:
 
     # -- what comes in -------------------------------------------------------------------------------------------
 
-    def look(self, time: int, user: int, leaf: int) -> None:
+    def look(self, time: int, stack: int, leaf: int) -> None:
         """A look at the stack, to be named when the events reach it."""
-        self._coming.append(Look(time, user, leaf))
+        self._coming.append(Look(time, stack, leaf))
 
     def line(self, time: int, place: int) -> None:
         """The program's own line that an event came from."""

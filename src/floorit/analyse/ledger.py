@@ -60,7 +60,7 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
 
     mean: float
     entries: list[Entry]
-    samples: int  # looks at the stack that the lines rest on
+    looks: dict[str, list[Sample]]  # at the stack, by phase: what the lines rest on
 
     def seconds(self, *phases: str) -> float:
         """Seconds a step in these phases."""
@@ -69,6 +69,11 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     def share(self, *phases: str) -> float:
         """Their share of the mean step."""
         return self.seconds(*phases) / self.mean if self.mean else 0.0
+
+    @property
+    def samples(self) -> int:
+        """How many looks the lines rest on."""
+        return sum(map(len, self.looks.values()))
 
     def where(self, *phases: str) -> list[Line]:
         """The lines of these phases, largest first."""
@@ -82,17 +87,12 @@ def draw(process: Process, iterations: Iterations) -> Ledger:
     count = max(iterations.count - iterations.warmup, 1)
     per_step = spent / count
     mean = float(per_step.sum())
-    samples = [s for s in process.samples if begin <= s.at <= end]
-    by_phase: dict[str, list[Sample]] = {}
-    for sample in samples:
-        phase = "eval" if sample.iterator in iterations.eval_iterators else wire.PHASES[sample.phase]
-        by_phase.setdefault(phase, []).append(sample)
+    looks = _looks(process, iterations, begin, end)
     seconds = dict(zip(wire.PHASES, per_step.tolist(), strict=True))
-    if "other" not in by_phase:  # too short for a look
-        by_phase["other"] = [
-            s for s in process.stretches if begin <= s.at <= end and s.iterator not in iterations.eval_iterators
-        ]
-    known = _attributed(by_phase["other"])
+    own = looks.get("other") or [  # too short for a look
+        s for s in process.stretches if begin <= s.at <= end and s.iterator not in iterations.eval_iterators
+    ]
+    known = _attributed(own)
     seconds["unattributed"] = seconds["other"] * (1 - known)
     seconds["other"] *= known
     device = _device(process, iterations)
@@ -102,12 +102,21 @@ def draw(process: Process, iterations: Iterations) -> Ledger:
             seconds=seconds[phase],
             share=seconds[phase] / mean if mean else 0.0,
             gpu_seconds=device.get(phase) or None if device else None,
-            where=lines(by_phase.get(phase, ())),
+            where=lines(own if phase == "other" else looks.get(phase, ())),
         )
         for phase in ORDER
         if seconds[phase] > 0 or phase == "unattributed"
     ]
-    return Ledger(mean=mean, entries=entries, samples=len(samples))
+    return Ledger(mean=mean, entries=entries, looks=looks)
+
+
+def _looks(process: Process, iterations: Iterations, begin: float, end: float) -> dict[str, list[Sample]]:
+    by_phase: dict[str, list[Sample]] = {}
+    for sample in process.samples:
+        if begin <= sample.at <= end:
+            phase = "eval" if sample.iterator in iterations.eval_iterators else wire.PHASES[sample.phase]
+            by_phase.setdefault(phase, []).append(sample)
+    return by_phase
 
 
 def _spent(process: Process, iterations: Iterations) -> tuple[Floats, float, float]:

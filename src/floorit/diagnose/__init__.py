@@ -31,6 +31,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     title: str
     share: float | None
+    share_is_least: bool = False  # the cost is more, by a part that cannot be told
     bound: float | None
     evidence: list[str]
     where: list[Line]

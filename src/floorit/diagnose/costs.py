@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import msgspec
 
+from floorit.analyse import callers
+from floorit.analyse.ledger import Ledger, Line
 from floorit.diagnose import Facts, Finding, bound_of
 from floorit.diagnose.thresholds import NAMED
 from floorit.stats import seconds
@@ -16,6 +21,8 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     phases: tuple[str, ...]
     title: str
     meaning: str
+    asking: Callable[[callers.Looks], list[Line]] | None = None  # the lines that ask for it
+    batches_meanwhile: bool = False  # the loader's workers go on while it lasts
 
 
 COSTS = (
@@ -36,6 +43,7 @@ COSTS = (
         phases=("recompute",),
         title="the backward pass computes activations a second time",
         meaning="activation checkpointing saves memory and pays with this time",
+        asking=callers.checkpoint_calls,
     ),
     Cost(
         code="optimizer-bound",
@@ -44,28 +52,27 @@ COSTS = (
         meaning="steps, clearing and clipping gradients, loss scaling",
     ),
     Cost(
-        code="logging-bound",
-        phases=("logging",),
-        title="logging takes the time",
-        meaning="printing, progress bars, scalars, figures and images written by the training thread",
-    ),
-    Cost(
         code="eval-bound",
         phases=("eval",),
         title="evaluation takes the time",
         meaning="passes over data without a backward pass, between training steps",
+        asking=partial(callers.leaving_training, "eval"),
+        batches_meanwhile=True,
     ),
     Cost(
         code="checkpoint-bound",
         phases=("checkpoint",),
         title="saving checkpoints takes the time",
         meaning="torch.save and safetensors, while training waits",
+        asking=partial(callers.leaving_training, "checkpoint"),
+        batches_meanwhile=True,
     ),
     Cost(
         code="epoch-gap",
         phases=("epoch_gap",),
         title="the loop stands still between epochs",
         meaning="loader and workers are started again for each pass over the data",
+        batches_meanwhile=True,
     ),
 )
 
@@ -85,6 +92,21 @@ def finding(cost: Cost, facts: Facts) -> Finding:
         title=cost.title,
         share=share,
         bound=bound_of(share),
-        evidence=[f"{seconds(ledger.seconds(*cost.phases))} of a step of {seconds(ledger.mean)}: {cost.meaning}"],
-        where=ledger.where(*cost.phases),
+        evidence=_evidence(cost, facts),
+        where=_where(cost, ledger),
     )
+
+
+def _evidence(cost: Cost, facts: Facts) -> list[str]:
+    ledger = facts.ledger
+    said = [f"{seconds(ledger.seconds(*cost.phases))} of a step of {seconds(ledger.mean)}: {cost.meaning}"]
+    if cost.batches_meanwhile and facts.workers is not None and facts.workers.count:
+        said.append("the loader's workers make batches meanwhile: part of it may come back as waiting for data")
+    return said
+
+
+def _where(cost: Cost, ledger: Ledger) -> list[Line]:
+    """The lines that ask for it, which are what can be changed, then those that it happens at."""
+    asking = cost.asking(ledger.looks) if cost.asking else []
+    known = {(line.file, line.line) for line in asking}
+    return asking + [line for line in ledger.where(*cost.phases) if (line.file, line.line) not in known]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from floorit.analyse.syncs import SyncPoint
-from floorit.diagnose import Facts, Finding, bound_of, costs, debugging, input, syncs
+from floorit.diagnose import Facts, Finding, bound_of, costs, debugging, input, logs, syncs
 from floorit.diagnose.thresholds import COMPUTE_SHARE
 
 _COMPUTE = ("forward", "backward", "recompute", "loss", "optimizer")
@@ -11,7 +11,8 @@ _COMPUTE = ("forward", "backward", "recompute", "loss", "optimizer")
 
 def diagnose(facts: Facts, points: list[SyncPoint]) -> list[Finding]:
     """Switches first, then costs by their bound; the model's own work only where nothing else is worth naming."""
-    removable = sorted(input.find(facts) + costs.find(facts) + syncs.find(facts, points), key=lambda f: -(f.bound or 0))
+    costing = input.find(facts) + costs.find(facts) + logs.find(facts) + syncs.find(facts, points)
+    removable = sorted(costing, key=lambda f: -(f.bound or 0))
     found = debugging.find(facts) + removable
     return found if removable else [*found, _the_rest(facts)]
 

@@ -21,13 +21,15 @@ FLUSH_EVERY = 5, 0.4  # periods, seconds; whichever is less: so at most the last
 # would be put off to the next call that happens to release it, and pure Python would never be seen.
 SWITCH_INTERVAL = 5e-5
 MOST_PLACES = 20_000  # source lines remembered, so that memory stays bounded
+MOST_STACKS = 5_000  # the same for what led to them
 DEPTH = 200  # frames looked at
 
 USER, LIBRARY, TORCH, STDLIB, OURS = "user", "library", "torch", "stdlib", "ours"
+_CHECKPOINTING = os.path.join("torch", "utils", "checkpoint.py")
 
 
 class Sampler:
-    """Looks: (when, user's line, innermost line). Which phase each fell into is found out later, by the log."""
+    """Looks: (when, stack, innermost line). Which phase each fell into is found out later, by the log."""
 
     def __init__(self, log, writer, flush):
         self._log = log
@@ -39,6 +41,7 @@ class Sampler:
         self._blind = False  # a look has failed: no more of them
         self.places = {}
         self._numbers = count(1)
+        self._stacks = {}  # places, innermost first -> number
         self._looks = []
         self.awake = None  # in a worker: a list of one, true while it fetches
 
@@ -71,6 +74,7 @@ class Sampler:
         self._began = None
         self.places = {}
         self._numbers = count(1)
+        self._stacks = {}
         self._looks = []
 
     @property
@@ -109,26 +113,43 @@ class Sampler:
         if frame is None:
             return
         now = perf_counter_ns()
-        user, leaf = self._places_of(frame)
+        places, leaf = self._places_of(frame)
         if leaf is not None:
-            self._looks.append((now, user or 0, leaf))
+            self._looks.append((now, self._stack(places), leaf))
 
     def _places_of(self, frame):
-        """The innermost line of the user's own code, and the innermost line that is not ours."""
-        leaf = None
+        """The lines of the user's own frames, innermost first, and the innermost line that is not ours.
+
+        Where activation checkpointing called a frame, its line is among them: what called it is what asked for it.
+        """
+        places, leaf = [], None
         for _ in range(DEPTH):
             if frame is None:
                 break
-            kind = origin(frame.f_code.co_filename)
-            if self.awake is not None and frame.f_code.co_name == "_worker_loop":
+            code = frame.f_code
+            kind = origin(code.co_filename)
+            if self.awake is not None and code.co_name == "_worker_loop":
                 break  # below it a forked worker has its parent's stack
-            if kind is not OURS:
-                if leaf is None:
-                    leaf = self.place(frame.f_code, frame.f_lineno, kind)
-                if kind is USER:
-                    return self.place(frame.f_code, frame.f_lineno, kind), leaf
+            if leaf is None and kind is not OURS:
+                leaf = self.place(code, frame.f_lineno, kind)
+            if kind is USER or (kind is TORCH and code.co_filename.endswith(_CHECKPOINTING)):
+                places.append(self.place(code, frame.f_lineno, kind))
             frame = frame.f_back
-        return None, leaf
+        return tuple(places), leaf
+
+    def _stack(self, places):
+        """The number of a stack, told to the record when it is first seen; 0 where no frame is the user's."""
+        if not places:
+            return 0
+        number = self._stacks.get(places)
+        if number is None:
+            if len(self._stacks) >= MOST_STACKS:
+                places = places[:1]  # of these there are no more than places
+                number = self._stacks.get(places)
+            if number is None:
+                number = self._stacks[places] = len(self._stacks) + 1
+                self._writer.note("stack", pid=os.getpid(), id=number, places=places)
+        return number
 
     def place(self, code, line, kind):
         """The number of a source line, told to the record when it is first seen."""

@@ -33,9 +33,11 @@ class Session:
         self.time_fetches = [True]  # whether the next batch made in this process is timed
         self.syncs = {}  # (file, line, function, op) -> [calls, nanoseconds] since the last flush
         self.received = [0, 0]  # batches unpickled, and the nanoseconds that took
+        self.traced = 0  # nanoseconds that anomaly detection has formatted stack traces for
         self.trained = set()  # ids of the parameters that optimizers update
         self.elsewhere = {}  # thread -> pass over the data it is in, of threads that are not accounted for
         self.when_trained_changes = lambda: None  # told when there is a new optimizer
+        self.look_at_input = lambda check: None  # has a check called with the next input of the model
         self._lasting = []
         self._compiled = (_compilations(), time.perf_counter_ns())
         self.returned_losses = ()  # graph nodes of the scalars that the last forward pass returned
@@ -187,6 +189,9 @@ class Session:
         if self.received[0]:
             received, self.received = self.received, [0, 0]
             self.writer.note("received", at=time.perf_counter(), batches=received[0], seconds=received[1] * 1e-9)
+        if self.traced:
+            traced, self.traced = self.traced, 0
+            self.writer.note("traces", at=time.perf_counter(), seconds=traced * 1e-9)
         if not self.is_worker:
             self._look_for_compilation()
         # The looks and lines were taken first: the events they belong to are in this log, or in the next.
@@ -266,6 +271,7 @@ class Session:
         self.log.lines = LineTrack(self.log, self.sampler)
         self.syncs = {}
         self.received = [0, 0]
+        self.traced = 0
         del self.fetches[:]
         self.announced = False
         self.unsettled = True

@@ -4,7 +4,7 @@ import json
 import struct
 import zlib
 
-VERSION = 2
+VERSION = 3
 
 # Phases the training thread can be in.
 PHASES = (

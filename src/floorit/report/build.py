@@ -46,7 +46,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
     processes = reader.run()
     trained = [t for t in map(_examine, processes) if t is not None]
     missing = [*_LATER, *_missing(processes, reader.folder), *_device_missing(trained)]
-    program = Program(command=run.command, exit_code=run.exit_code, seconds=run.seconds)
+    program = Program(command=run.command, exit_code=run.exit_code, seconds=run.seconds, cwd=run.cwd)
     common: dict[str, Any] = {
         "program": program,
         "environment": _environment(run, processes),
@@ -179,6 +179,7 @@ def _untrained(processes: list[Process]) -> str:
 
 
 def _summary(first: diagnose.Finding, step: StepFacts) -> str:
-    share = f" ({first.share:.0%} of a step)" if first.share is not None else ""
+    least = "at least " if first.share_is_least else ""
+    share = f" ({least}{first.share:.0%} of a step)" if first.share is not None else ""
     place = f", at {Path(first.where[0].file).name}:{first.where[0].line}" if first.where else ""
     return f"{first.code}: {first.title}{share}{place}."

@@ -22,6 +22,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     command: list[str]
     exit_code: int | None  # None: it was still running, or floorit itself was killed
     seconds: float | None
+    cwd: str | None = None  # where it was started
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):

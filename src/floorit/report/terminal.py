@@ -16,6 +16,7 @@ from floorit.analyse.ledger import Entry, Line
 from floorit.diagnose import Finding
 from floorit.hardware import Environment
 from floorit.report.model import Report
+from floorit.report.paths import with_short_paths
 from floorit.stats import Estimate, seconds
 
 WIDTH = 100  # in a pipe, and at most
@@ -80,6 +81,7 @@ def text(report: Report, width: int = WIDTH) -> str:
 
 def render(report: Report) -> RenderableType:
     """What is shown, in the order in which a person needs it."""
+    report = with_short_paths(report)
     parts: list[RenderableType] = [Text()]
     if report.run is None or report.step is None:
         parts += [Text(f"floorit: {report.summary}", style="bold"), *_untrained_hints(report)]
@@ -213,8 +215,8 @@ def _findings(findings: list[Finding]) -> list[RenderableType]:
     for line in filter(None, said):
         table.add_row("", Text(line))
     for finding in findings[1:]:
-        at = f", at {place(finding.where[0])}" if finding.where else ""
-        table.add_row("also", Text(f"{finding.code}: {_weight(finding)}{at}"))
+        at = f"at {place(finding.where[0])}" if finding.where else ""
+        table.add_row("also", Text(f"{finding.code}: {', '.join(filter(None, [_weight(finding), at]))}"))
     return [table, Text()]
 
 
@@ -310,14 +312,11 @@ def interval(estimate: Estimate) -> str:
 
 
 def place(line: Line) -> str:
-    """file:line, relative to where the person is."""
-    return f"{relative(line.file)}:{line.line}"
+    """file:line."""
+    return f"{line.file}:{line.line}"
 
 
 def relative(path: str) -> str:
     """A path as one would type it from here, if that is shorter."""
     short = os.path.relpath(path) if Path(path).is_absolute() else path
-    parts = Path(path).parts
-    if "site-packages" in parts:
-        return str(Path(*parts[parts.index("site-packages") + 1 :]))
     return short if len(short) < len(path) and not short.startswith("../..") else path

@@ -9,6 +9,8 @@ from ..sampler import caller
 from ..wire import EPOCH_GAP, IN, NEXT_FRESH_IN, NEXT_IN, NEXT_OUT, OUT, READY, SHIFT
 
 NAME = "data loader"
+_DEPTH = 4  # of what a batch is made of: how far it is looked into
+_IMAGES = 4  # dimensions of a batch of images
 SOME = 7  # of the batches, every eighth: how full the queue is, and what a batch made in this process costs
 
 
@@ -26,7 +28,7 @@ def install(session):
 class _Loader:
     """What is known of one DataLoader."""
 
-    __slots__ = ("alike", "batch_size", "by_length", "number", "workers")
+    __slots__ = ("alike", "batch_size", "by_length", "is_prebatched", "number", "workers")
 
     def __init__(self, number, loader, length):
         self.number = number
@@ -34,6 +36,19 @@ class _Loader:
         self.batch_size = loader.batch_size
         self.by_length = None  # whether samples are counted by a list's length; not known before the first batch
         self.alike = _alike(loader, length)
+        # Whether its samples are whole batches; not known before the model has been called with the first of them.
+        self.is_prebatched = None if loader.batch_size == 1 else False
+
+    def settle(self, shapes, value):
+        """Of `shapes` in a batch of one sample, the model was called with `value`.
+
+        It is a batch of its own if the loader's dimension was taken off. Not where less than images are in it: the
+        points of a cloud and the nodes of a graph look the same, and are one sample.
+        """
+        called = tuple(getattr(value, "shape", ()))
+        self.is_prebatched = len(called) >= _IMAGES and called in [shape[1:] for shape in shapes]
+        if self.is_prebatched:
+            self.by_length = None
 
 
 class _Pass:
@@ -102,7 +117,7 @@ class _Batches:
         if this.alike:
             this.alike -= 1
         else:
-            first, this.samples = not this.samples, _samples(batch, this.loader)
+            first, this.samples = not this.samples, self._count(batch, this.loader)
             if first and this.loader is not None:
                 this.alike = this.loader.alike
         log.extend((log.now(), (1 + this.samples) << SHIFT | NEXT_OUT))
@@ -110,6 +125,19 @@ class _Batches:
     def got_none(self, _):
         log = self._log
         log.extend((log.now(), NEXT_OUT))
+
+    def _count(self, batch, loader):
+        if loader is None or loader.is_prebatched is False:
+            return _samples(batch, loader)
+        shapes = list(_shapes(batch, 0))
+        inner = _inner(shapes)
+        if loader.is_prebatched:
+            return inner or _samples(batch, loader)
+        if inner > 1:
+            self._session.look_at_input(lambda value: loader.settle(shapes, value))
+        else:
+            loader.is_prebatched = False
+        return _samples(batch, loader)
 
     def _describe(self, loader):
         known = self._loaders.get(loader)
@@ -163,7 +191,10 @@ def _alike(loader, length):
     """How many batches after the first of a pass are sure to hold as many samples, because torch alone makes them."""
     from torch.utils.data import default_collate
 
-    return max(length - 2, 0) if length is not None and loader.collate_fn is default_collate else 0
+    may_be_prebatched = loader.batch_size == 1
+    if length is None or may_be_prebatched or loader.collate_fn is not default_collate:
+        return 0
+    return max(length - 2, 0)
 
 
 def _ready(iterator):
@@ -185,12 +216,28 @@ def _samples(batch, loader):
     return length if loader.by_length else first
 
 
+def _shapes(value, depth):
+    """Of every tensor in a batch."""
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        yield tuple(shape)
+    elif depth < _DEPTH and isinstance(value, (dict, list, tuple)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _shapes(item, depth + 1)
+
+
+def _inner(shapes):
+    """The second dimension that all tensors of one sample share; 0 where they do not."""
+    found = {shape[1] if len(shape) > 1 and shape[0] == 1 else 0 for shape in shapes}
+    return found.pop() if len(found) == 1 else 0
+
+
 def _first(value, length, depth):
     """(first dimension of the first tensor inside, length of the sequence that holds it); 0 where there is none."""
     shape = getattr(value, "shape", None)
     if shape is not None:
         return (int(shape[0]) if len(shape) else 1), length
-    if depth < 4:
+    if depth < _DEPTH:
         if isinstance(value, dict) or hasattr(value, "items"):
             inner, size = value.values(), length
         elif isinstance(value, (list, tuple)):

@@ -22,7 +22,9 @@ class _Calls:
         self._known = Known()  # of a module: OF_LOSS and TRAINED
         self._without_loss = 0  # forward passes on end that returned no scalar
         self._hooks = None
+        self._check = None  # wants to see the next input
         session.when_trained_changes = self._known.clear
+        session.look_at_input = self._look_at_input
 
     def install(self):
         call = self._session.torch.nn.Module._wrapped_call_impl
@@ -51,6 +53,22 @@ class _Calls:
             return facts
 
         return enter
+
+    def _look_at_input(self, check):
+        """Call `check` with the first argument of the next forward pass that is to be trained by."""
+        if self._check is None:
+            hooks, usual = self._hooks, self._hooks.enter
+
+            def enter(module, args):
+                facts = usual(module, args)
+                if facts is not None and facts & WITH_GRAD:
+                    hooks.enter = usual
+                    waiting, self._check = self._check, None
+                    waiting(args[0] if args else None)
+                return facts
+
+            hooks.enter = enter
+        self._check = check
 
     def _returned(self, facts, output):
         if facts & WITH_GRAD and not facts & OF_LOSS and not self._session.log.backward:

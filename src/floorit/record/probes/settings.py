@@ -1,8 +1,11 @@
-"""Debugging switches: who turned them on, and where."""
+"""Debugging switches: who turned them on, and where; what of their cost can be timed."""
 
 import os
 import sys
+from threading import get_ident
+from time import perf_counter_ns
 
+from ..imports import after_import
 from ..sampler import TORCH, caller, origin
 
 NAME = "debugging switches"
@@ -13,12 +16,17 @@ VARIABLES = ("CUDA_LAUNCH_BLOCKING", "TORCH_DISTRIBUTED_DEBUG", "PYTORCH_NO_CUDA
 def install(session):
     from torch.autograd import anomaly_mode
 
+    is_timed = []
+
     def switched(*_):
         if origin(sys._getframe(2).f_code.co_filename) is TORCH:
             return  # torch.compile does so for itself while it traces
         frame, _ = caller(2)
         place = (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name) if frame else (None, None, None)
         session.remember("switch", name="detect_anomaly", file=place[0], line=place[1], function=place[2])
+        if not is_timed:
+            is_timed.append(True)
+            after_import("torch.fx.traceback", lambda traceback: _time_traces(session, traceback))
 
     session.hook(NAME, anomaly_mode.set_detect_anomaly.__init__, switched)
     session.hook(NAME, anomaly_mode.detect_anomaly.__enter__, switched)
@@ -26,3 +34,18 @@ def install(session):
         value = os.environ.get(name)
         if value not in (None, "", "0", "OFF"):
             session.remember("switch", name=name, value=value, file=None, line=None, function=None)
+
+
+def _time_traces(session, traceback):
+    """Anomaly detection has a stack trace formatted for each operation."""
+
+    def enter():
+        return perf_counter_ns() if get_ident() == session.log.thread else None
+
+    def leave(started):
+        session.traced += perf_counter_ns() - started
+
+    try:
+        session.hook(NAME, traceback.format_stack, enter, leave)
+    except Exception as error:
+        session.missing("the stack traces of anomaly detection", repr(error))

@@ -1,0 +1,110 @@
+"""Findings: what counts towards each, and what is said of it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from test_callers import look
+
+from floorit import replay
+from floorit.analyse.ledger import Entry, Ledger, lines
+from floorit.diagnose import Facts, costs, debugging, logs
+from floorit.events import Sample
+
+LOOKS = 100  # in the runs below: each stands for a hundredth of the step
+
+
+def facts(looks: dict[str, list[Sample]], **more: Any) -> Facts:
+    """A step of one second, each phase as long as its share of the looks; what has none is the forward pass."""
+    rest = LOOKS - sum(map(len, looks.values()))
+    looks = {**looks, "forward": [*looks.get("forward", []), *[look("net.py:5", "train.py:20")] * rest]}
+    entries = [
+        Entry(phase=phase, seconds=len(s) / LOOKS, share=len(s) / LOOKS, gpu_seconds=None, where=lines(s))
+        for phase, s in looks.items()
+    ]
+    given = {"process": None, "iterations": None, "workers": None, "on_gpu": False, **more}
+    return Facts(ledger=Ledger(mean=1.0, entries=entries, looks=looks), **given)
+
+
+# -- logging ------------------------------------------------------------------------------------------------------
+
+WRITES = look("plot.py:9@plot", "train.py:30@train")
+DRAWS = look("plot.py:4@plot", "train.py:30@train")
+DRAWS_DEEPER = look("boxes.py:2@boxes", "plot.py:5@plot", "train.py:30@train")
+TRAINS = look("net.py:5@forward", "train.py:20@train")
+
+
+def test_what_is_drawn_before_it_is_written_counts_as_logging() -> None:
+    others = [DRAWS] * 5 + [DRAWS_DEEPER] * 2 + [look("train.py:31@train")] * 4
+    [found] = logs.find(facts({"logging": [WRITES] * 6, "other": others, "backward": [TRAINS]}))
+    assert found.share == pytest.approx(0.13)
+    assert found.bound == pytest.approx(1 / 0.87)
+    assert found.evidence[0].startswith("60 ms of a step")
+    assert found.evidence[1].startswith("and 70 ms")
+    assert {(line.file, line.line) for line in found.where} == {("plot.py", 9), ("plot.py", 4), ("boxes.py", 2)}
+
+
+def test_a_loop_that_prints_is_not_taken_for_logging() -> None:
+    prints = look("train.py:29@train")
+    [found] = logs.find(
+        facts({"logging": [prints] * 20, "other": [look("train.py:31@train")] * 20, "optimizer": [TRAINS]})
+    )
+    assert found.share == pytest.approx(0.20)
+    assert len(found.evidence) == 1
+
+
+def test_a_function_that_computes_much_and_writes_little_is_not_taken_for_logging() -> None:
+    assert not logs.find(facts({"logging": [WRITES] * 5, "other": [DRAWS] * 20, "backward": [TRAINS]}))
+
+
+def test_nothing_logged_is_not_named() -> None:
+    assert not logs.find(facts({"other": [DRAWS] * 50}))
+
+
+# -- switches left on ---------------------------------------------------------------------------------------------
+
+
+def with_switch(name: str, looks: dict[str, list[Sample]], traces: list[tuple[float, float]]) -> Facts:
+    """After ten seconds of warm-up; stack traces as (when they were noted, seconds since the last note)."""
+    process = SimpleNamespace(
+        rows={"flags": np.array([0, replay.ANOMALY]), "end": np.array([10.0, 20.0])},
+        starts=lambda: np.array([0.0, 10.0]),
+        switches=[{"name": name, "file": "train.py", "line": 3, "function": "f"}],
+        traces=[{"at": at, "seconds": seconds} for at, seconds in traces],
+    )
+    return facts(looks, process=process, iterations=SimpleNamespace(of_row=np.array([0, 1]), warmup=1))
+
+
+def test_of_anomaly_detection_a_part_is_timed_and_nothing_bounds_the_rest() -> None:
+    traces = [(9.0, 8.0), (11.0, 0.9), (15.0, 0.4), (16.0, 0.1)]
+    [found] = debugging.find(with_switch("detect_anomaly", {"backward": [TRAINS] * 30}, traces))
+    assert found.share == pytest.approx(0.1)
+    assert found.share_is_least
+    assert found.bound is None
+    assert "at least 1.11x as fast" in found.evidence[0]
+
+
+@pytest.mark.parametrize("name", ["CUDA_LAUNCH_BLOCKING", "detect_anomaly"])
+def test_what_a_switch_costs_that_was_not_timed_is_not_known(name: str) -> None:
+    [found] = debugging.find(with_switch(name, {}, [(11.0, 0.9)]))
+    assert (found.share, found.bound) == (None, None)
+
+
+# -- costs --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", ["eval", "epoch_gap", "checkpoint"])
+@pytest.mark.parametrize("workers", [None, 0, 2])
+def test_where_batches_are_made_meanwhile_it_is_said_that_time_may_come_back(phase: str, workers: int | None) -> None:
+    loader = None if workers is None else SimpleNamespace(count=workers)
+    [found] = costs.find(facts({phase: [look("train.py:30")] * 40}, workers=loader))
+    assert found.bound == pytest.approx(1 / 0.6)
+    assert any("come back" in said for said in found.evidence) == bool(workers)
+
+
+def test_of_what_is_in_the_step_nothing_is_said_to_come_back() -> None:
+    [found] = costs.find(facts({"loss": [look("train.py:30")] * 40}, workers=SimpleNamespace(count=2)))
+    assert len(found.evidence) == 1
