@@ -7,3 +7,10 @@ NAMED = 1.1
 COMPUTE_SHARE = 0.5
 # Of the wait for data, spent on unpickling batches in the training process: more, and receiving is what takes the time.
 RECEIVING = 0.5
+# Threads that compute, over the cores allowed: from here on they are a crowd. Below, workers that wait make room.
+CROWDED = 2.0
+# Of the cores that are a rank's share, kept busy by its training process alone.
+SATURATED = 0.9
+# Times a second of computing that a process is preempted: a core of its own is taken away a few times, a shared one
+# at the end of each time slice of some milliseconds.
+PUSHED_ASIDE = 50
