@@ -180,7 +180,7 @@ def _settings_missing(run: RunFile, trained: list[_Trained]) -> list[Missing]:
         return []
     said = []
     if not trained[0].process.readings:
-        said.append(Missing(what="settings", reason="the program ended before they were read"))
+        said.append(Missing(what="settings", reason="the record holds no reading of them"))
     if run.told is None:
         said.append(Missing(what="declared settings", reason="floorit was not there when the program ended"))
     else:
