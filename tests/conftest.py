@@ -38,7 +38,8 @@ class Truth:
         """What a person types after `floorit run`; bare, the same words with Python in front."""
         port = str(_free_port())
         launcher = [word.format(port=port) for word in self.expected.get("launcher", [])]
-        return [PYTHON if word == "python" else word for word in launcher] + [str(self.path)]
+        first = [PYTHON if word == "python" else word for word in launcher]
+        return [*first, str(self.path), *self.expected.get("arguments", [])]
 
     def __getitem__(self, key: str) -> Any:
         return self.expected[key]

@@ -236,6 +236,28 @@ def test_each_switch_changes_the_losses_only_as_it_may(name: str, data: Data, tm
             assert found[fault.name] == pytest.approx(found["shipped"], rel=ROUNDING), fault.name
 
 
+def test_heatmap_shows_what_its_configuration_says_in_vain(data: Data, tmp_path: Path) -> None:
+    script = [
+        PYTHON,
+        str(CASES / "heatmap" / "train.py"),
+        *options("heatmap", data, []),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    words = [FLOORIT, "run", "--quiet", "--out", str(tmp_path / "run"), "--", *script]
+    ended = subprocess.run(
+        words, capture_output=True, text=True, env=clean_environment(), cwd=tmp_path, timeout=LONGEST
+    )
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    report = msgspec.json.decode((tmp_path / "run" / "report.json").read_bytes(), type=model.Report)
+    ignored = {setting.name: (setting.declared, setting.actual) for setting in report.settings if setting.ignored}
+    assert ignored == {"num_workers": (4, 2), "prefetch_factor": (4, 2), "cudnn.benchmark": (True, False)}
+    found = next(finding for finding in report.findings if finding.code == "setting-ignored")
+    places = {(Path(line.file).name, line.line) for line in found.where}
+    fault = next(fault for fault in known("heatmap").faults if fault.name == "cudnn")
+    assert {("train.py", fault.line), ("fiducial_cpu.yaml", 8), ("fiducial_cpu.yaml", 25)} <= places
+
+
 REGIMES = [(name, regime) for name in THERE for regime in (None, *known(name).regimes)]
 
 

@@ -22,14 +22,15 @@ MAY_IMPORT = {
     "events": {"record", "replay"},
     "truth": {"stats"},
     "hardware": set(),
-    "runfile": {"hardware"},
-    "analyse": {"events", "replay", "stats", "record"},
+    "declared": {"events", "record"},
+    "runfile": {"declared", "hardware"},
+    "analyse": {"declared", "events", "replay", "stats", "record"},
     "diagnose": {"analyse", "events", "replay", "stats", "record"},
     "report": {"analyse", "diagnose", "events", "hardware", "runfile", "stats", "truth", "record"},
     "launch": {"record", "hardware"},
     "live": {"analyse", "events", "replay", "record"},
     "demo": {"truth"},
-    "cli": {"__init__", "demo", "launch", "live", "hardware", "runfile", "report", "truth"},
+    "cli": {"__init__", "demo", "launch", "live", "hardware", "runfile", "report", "truth", "declared"},
 }
 
 # What a part may import from outside of the standard library.
@@ -40,6 +41,7 @@ MAY_INSTALL = {
     "events": {"msgspec", "numpy"},
     "truth": {"msgspec"},
     "hardware": {"msgspec", "psutil", "pynvml"},
+    "declared": {"msgspec", "tomli", "yaml"},
     "runfile": {"msgspec"},
     "analyse": {"msgspec", "numpy"},
     "diagnose": {"msgspec", "numpy"},
@@ -51,11 +53,16 @@ MAY_INSTALL = {
 }
 
 # Pure: values in, values out. No torch, no other process, no clock.
-PURE = ("clock", "replay", "events", "stats", "truth", "analyse", "diagnose", "report")
+PURE = ("clock", "replay", "events", "stats", "truth", "declared", "analyse", "diagnose", "report")
 IMPURE_MODULES = {"torch", "subprocess", "time", "datetime", "random", "socket", "threading", "multiprocessing"}
 
 # Only what the user sees may print, or write to a stream.
-SILENT = ("clock", "replay", "events", "stats", "truth", "analyse", "diagnose", "record", "runfile", "hardware")
+SILENT = (
+    *("clock", "replay", "events", "stats", "truth", "declared", "analyse", "diagnose"),
+    *("record", "runfile", "hardware"),
+)
+# Of the recorder, what both sides of the file use: its format, and which keys mean a setting.
+SHARED = ("wire", "aliases")
 
 
 def _files():
@@ -111,10 +118,10 @@ def test_what_comes_after_the_file_is_pure(path):
 
 
 @pytest.mark.parametrize("path", [case for case in _cases() if _part(case.values[0]) not in ("record", "launch")])
-def test_of_the_recorder_only_the_format_is_used_outside_of_it(path):
+def test_of_the_recorder_only_what_both_sides_share_is_used_outside_of_it(path):
     for name, line in _imports(path):
         if name.startswith("floorit.record."):
-            assert name.split(".")[2] == "wire", f"{path}:{line} imports {name}"
+            assert name.split(".")[2] in SHARED, f"{path}:{line} imports {name}"
 
 
 @pytest.mark.parametrize("path", [case for case in _cases() if _part(case.values[0]) in SILENT])

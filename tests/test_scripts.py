@@ -106,6 +106,22 @@ def test_first_finding(ran: Ran, truth: Truth) -> None:
     assert not {f["code"] for f in drawn["findings"]} & set(truth.get("never", []))
 
 
+def test_findings_that_stand_further_down(ran: Ran, truth: Truth) -> None:
+    codes = {finding["code"] for finding in report(ran, truth)["findings"]}
+    assert set(truth.get("also", [])) <= codes
+    assert ("setting-ignored" in codes) == bool(truth.get("ignored"))
+
+
+def test_settings_are_as_the_script_has_them(ran: Ran, truth: Truth) -> None:
+    settings = {setting["name"]: setting for setting in report(ran, truth)["settings"]}
+    expected = truth.get("in_force", {})
+    assert {name: settings[name]["actual"] for name in expected} == expected
+    ignored = {name: [s["declared"], s["actual"]] for name, s in settings.items() if s["ignored"]}
+    assert ignored == truth.get("ignored", {})
+    for name, place in truth.get("declared", {}).items():
+        assert settings[name]["declared_at"].endswith(place), settings[name]
+
+
 def test_finding_names_the_place(ran: Ran, truth: Truth) -> None:
     drawn = report(ran, truth)
     if "where" not in truth.expected and "line" not in truth.expected:

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from floorit import __version__, demo, hardware, launch, live, runfile
+from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
 from floorit.report import beside, build, model, terminal
 from floorit.truth import SCALES, Scale
@@ -186,7 +187,8 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
         code, seconds = launch.run(command, record, watcher.watch)
     finally:
         watcher.close()
-    run = msgspec.structs.replace(run, exit_code=launch.shell_code(code), seconds=seconds)
+    told = gather.gather(watcher.reader.run())
+    run = msgspec.structs.replace(run, exit_code=launch.shell_code(code), seconds=seconds, told=told)
     return _finish(folder, run, watcher, options), code
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,17 @@ FETCH = np.dtype(
         ("send", "<f4"),
     ]
 )
+# Notes that are kept as they come, and the list they are kept in.
+_LISTED = {
+    "syncs": "syncs",
+    "received": "received",
+    "traces": "traces",
+    "missing": "missing",
+    "switch": "switches",
+    "config": "configs",
+    "argument": "arguments",
+    "in_force": "readings",
+}
 _NANO = 1e-9
 _MOST, _MOST_SAMPLES = 0xFFFF, 0xFFFFFFFF
 
@@ -90,6 +101,10 @@ class Process:
         self.traces: list[dict[str, Any]] = []
         self.missing: list[dict[str, str]] = []
         self.switches: list[dict[str, Any]] = []
+        self.configs: list[dict[str, Any]] = []  # configuration files that it read
+        self.arguments: list[dict[str, Any]] = []  # that mean a setting
+        self.readings: list[dict[str, Any]] = []  # of the settings in force
+        self.ddp: dict[str, Any] | None = None
         self.ended: float | None = None
         self._replay: Replay | None = None
         self._played: int | None = None  # numbers of the log
@@ -121,6 +136,16 @@ class Process:
     def key(self) -> tuple[str, int]:
         """Host and process number."""
         return str(self.facts.get("host")), int(self.facts.get("pid") or 0)
+
+    def trained_iterators(self) -> list[int]:
+        """Passes over data in which there was a backward pass."""
+        rows = self.rows
+        return [int(i) for i in np.unique(rows["iterator"][(rows["backwards"] > 0) & (rows["iterator"] > 0)])]
+
+    def loaders_of(self, iterators: Iterable[int]) -> list[dict[str, Any]]:
+        """The loaders that these passes go over, as far as they are known, each once."""
+        numbers = dict.fromkeys(self.iterators[i]["loader"] for i in iterators if i in self.iterators)
+        return [self.loaders[number] for number in numbers if number in self.loaders]
 
     def starts(self) -> NDArray[np.float64]:
         """When each row began: when the one before it ended."""
@@ -208,10 +233,10 @@ class Process:
         elif kind == "lines":
             for time, place in note["taken"]:
                 self._player().line(time, place)
-        elif kind in ("syncs", "received", "traces", "missing"):
-            getattr(self, kind).append(note)
-        elif kind == "switch":
-            self.switches.append(note)
+        elif kind in _LISTED:
+            getattr(self, _LISTED[kind]).append(note)
+        elif kind == "ddp":
+            self.ddp = note
         elif kind == "end":
             self.ended = note["at"]
 

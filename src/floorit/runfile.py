@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from floorit.declared import Told
 from floorit.errors import RecordError
 from floorit.hardware import Environment
 
@@ -22,6 +23,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     environment: Environment
     exit_code: int | None = None
     seconds: float | None = None
+    told: Told | None = None  # what was declared, as its files were when the program ended
 
 
 def save(folder: Path, run: RunFile) -> None:

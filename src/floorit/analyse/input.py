@@ -32,9 +32,9 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
 def describe(process: Process, shared: Process | None, iterations: Iterations) -> Workers | None:
     """The training loader's workers after warm-up; None if the program has no loader."""
     rows = process.rows
-    trained = np.unique(rows["iterator"][(rows["backwards"] > 0) & (rows["iterator"] > 0)]).tolist()
+    trained = process.trained_iterators()
     passes = [process.iterators[i] for i in trained if i in process.iterators]
-    loader = next((process.loaders[p["loader"]] for p in passes if p["loader"] in process.loaders), None)
+    loader = next(iter(process.loaders_of(trained)), None)
     if loader is None:
         return None
     begin = float(process.starts()[np.flatnonzero(iterations.of_row >= iterations.warmup)[0]])

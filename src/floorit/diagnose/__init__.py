@@ -7,6 +7,7 @@ import msgspec
 from floorit.analyse.input import Workers
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.ledger import Ledger, Line
+from floorit.analyse.settings import Setting
 from floorit.events import Process
 
 
@@ -47,6 +48,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     ledger: Ledger
     workers: Workers | None
     on_gpu: bool
+    settings: list[Setting] = []
 
 
 def bound_of(share: float) -> float:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from floorit.analyse.syncs import SyncPoint
-from floorit.diagnose import Facts, Finding, bound_of, costs, debugging, input, logs, syncs
+from floorit.diagnose import Facts, Finding, bound_of, costs, debugging, input, logs, settings, syncs, threads
 from floorit.diagnose.thresholds import COMPUTE_SHARE
 
 _COMPUTE = ("forward", "backward", "recompute", "loss", "optimizer")
 
 
 def diagnose(facts: Facts, points: list[SyncPoint]) -> list[Finding]:
-    """Switches first, then costs by their bound; the model's own work only where nothing else is worth naming."""
+    """Switches first, then costs by their bound; the model's own work only where nothing else is worth naming.
+
+    What is found without a bound comes after: it may be worth nothing. Only `healthy` would belie it.
+    """
     costing = input.find(facts) + costs.find(facts) + logs.find(facts) + syncs.find(facts, points)
     removable = sorted(costing, key=lambda f: -(f.bound or 0))
-    found = debugging.find(facts) + removable
-    return found if removable else [*found, _the_rest(facts)]
+    unweighed = settings.find(facts) + threads.find(facts)
+    rest = [] if removable else [_the_rest(facts)]
+    last = [*unweighed, *rest] if rest and rest[0].code == "healthy" else [*rest, *unweighed]
+    return debugging.find(facts) + removable + last
 
 
 def _the_rest(facts: Facts) -> Finding:

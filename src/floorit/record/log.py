@@ -24,6 +24,7 @@ class Log:
         "batch_came",
         "batches",
         "border_came",
+        "due",
         "extend",
         "ident",
         "lines",
@@ -51,6 +52,7 @@ class Log:
         self.attend = self.at_border  # called at a border instead of `extend`, unless it is None
         self.thread = get_ident()
         self.started = perf_counter_ns()
+        self.due = None  # to be called once, at the next border at which there is time
         self.backward = 0  # how many passes are open, one inside the other
         self.backwards = 0
         self.batches = 0
@@ -71,6 +73,9 @@ class Log:
             marker.close()
         self.now = perf_counter_ns
         self.extend((perf_counter_ns(), word))
+        if self.due is not None:
+            due, self.due = self.due, None
+            due()
         if self.stop_at is not None and self.backwards >= self.stop_at:
             self.stop_at = None
             raise SystemExit(0)

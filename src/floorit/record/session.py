@@ -39,13 +39,14 @@ class Session:
         self.when_trained_changes = lambda: None  # told when there is a new optimizer
         self.look_at_input = lambda check: None  # has a check called with the next input of the model
         self._lasting = []
-        self._compiled = (_compilations(), time.perf_counter_ns())
+        self._compiled = (compilations(), time.perf_counter_ns())
         self.returned_losses = ()  # graph nodes of the scalars that the last forward pass returned
         self.unsettled = True  # whether a border has something to begin
         self.announced = False
         self.is_worker = False
         self.is_forked = False
         self.on_cuda = []  # installed when the program first uses CUDA
+        self.readings = None  # of the settings in force, once their probe is installed
         os.register_at_fork(before=self._stop_sampling, after_in_child=self._forked)
         atexit.register(self.close)
         self._close_before(os, "_exit")
@@ -202,6 +203,8 @@ class Session:
         if not self.is_worker:
             self.log.lines.wanted = max(self.log.lines.wanted, 1)
             self._look_for_stop()
+            if self.readings is not None and self.readings.are_due():
+                self.log.due = self.readings.read
             self.log.attend = self.log.at_border
             if self.on_cuda and self.torch.cuda.is_initialized():
                 self.unsettled = True
@@ -216,7 +219,7 @@ class Session:
         )
 
     def _look_for_compilation(self):
-        (before, then), count, now = self._compiled, _compilations(), time.perf_counter_ns()
+        (before, then), count, now = self._compiled, compilations(), time.perf_counter_ns()
         self._compiled = (count, now)
         if count != before:
             self.log.extend((now, (now - then) << wire.SHIFT | wire.COMPILED))
@@ -246,6 +249,8 @@ class Session:
             self.log.end()
             if self.log.marker is not None:
                 self.log.marker.end()
+            if self.readings is not None and self.log.backwards:
+                self.readings.read(training=False)
             self.writer.note("end", at=time.perf_counter())
         self.flush()
 
@@ -269,6 +274,8 @@ class Session:
             self.log.marker = None
         self.log.reset()
         self.log.lines = LineTrack(self.log, self.sampler)
+        if self.readings is not None:
+            self.readings.forget()
         self.syncs = {}
         self.received = [0, 0]
         self.traced = 0
@@ -301,8 +308,10 @@ def _cwd():
         return None
 
 
-def _compilations():
-    """How many frames torch.compile has compiled so far."""
+def compilations():
+    """How many frames and graphs torch.compile has compiled so far; with fullgraph=True it counts no frames."""
     dynamo = sys.modules.get("torch._dynamo.utils")
     counters = getattr(dynamo, "counters", None)
-    return counters.get("frames", {}).get("total", 0) if counters else 0
+    if not counters:
+        return 0
+    return counters.get("frames", {}).get("total", 0) + counters.get("stats", {}).get("unique_graphs", 0)

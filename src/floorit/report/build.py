@@ -10,7 +10,7 @@ import numpy as np
 
 from floorit import diagnose
 from floorit.analyse import input as loader_input
-from floorit.analyse import iterations, ledger, syncs
+from floorit.analyse import iterations, ledger, settings, syncs
 from floorit.diagnose import verdict
 from floorit.events import Process, RecordReader, read_record
 from floorit.hardware import Environment
@@ -23,7 +23,6 @@ from floorit.stats import mean, median, rate
 _LATER = (
     Missing(what="gpu", reason="the GPU's own busy and idle time is not measured yet"),
     Missing(what="floor", reason="the floor is not measured yet"),
-    Missing(what="settings", reason="declared settings are not compared with those in force yet"),
 )
 
 
@@ -45,14 +44,18 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
     """The report of a record that has been read."""
     processes = reader.run()
     trained = [t for t in map(_examine, processes) if t is not None]
-    missing = [*_LATER, *_missing(processes, reader.folder), *_device_missing(trained)]
+    missing = [
+        *_LATER,
+        *_missing(processes, reader.folder),
+        *_device_missing(trained),
+        *_settings_missing(run, trained),
+    ]
     program = Program(command=run.command, exit_code=run.exit_code, seconds=run.seconds, cwd=run.cwd)
     common: dict[str, Any] = {
         "program": program,
         "environment": _environment(run, processes),
         "gpu": None,
         "floor": None,
-        "settings": [],
         "record": str(folder),
     }
     if not trained:
@@ -63,6 +66,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
             ledger=[],
             workers=None,
             syncs=[],
+            settings=[],
             findings=[],
             missing=missing,
             ranks=[],
@@ -77,6 +81,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         ledger=first.ledger,
         workers=workers,
         on_gpu=bool(len(first.process.device)),
+        settings=settings.compare(first.process, first.iterations, run.told, len(trained)),
     )
     findings = verdict.diagnose(facts, points)
     return Report(
@@ -86,6 +91,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         ledger=first.ledger.entries,
         workers=workers,
         syncs=points,
+        settings=facts.settings,
         findings=findings,
         missing=missing,
         ranks=[Rank(rank=t.process.rank, step=t.step, ledger=t.ledger.entries) for t in trained] if trained[1:] else [],
@@ -166,6 +172,20 @@ def _device_missing(trained: list[_Trained]) -> list[Missing]:
     if first.iterations.count - first.iterations.warmup < 10:
         left = first.iterations.count - first.iterations.warmup
         said.append(Missing(what="a steady state", reason=f"only {left} steps after warm-up: train longer"))
+    return said
+
+
+def _settings_missing(run: RunFile, trained: list[_Trained]) -> list[Missing]:
+    if not trained:
+        return []
+    said = []
+    if not trained[0].process.readings:
+        said.append(Missing(what="settings", reason="the record holds no reading of them"))
+    if run.told is None:
+        said.append(Missing(what="declared settings", reason="floorit was not there when the program ended"))
+    else:
+        unread = run.told.unread.items()
+        said += [Missing(what="declared settings", reason=f"{file}: {reason}") for file, reason in unread]
     return said
 
 

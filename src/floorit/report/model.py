@@ -8,6 +8,7 @@ import msgspec
 
 from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Entry
+from floorit.analyse.settings import Setting
 from floorit.analyse.syncs import SyncPoint
 from floorit.diagnose import Finding
 from floorit.hardware import Environment
@@ -81,7 +82,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     gpu: dict[str, Any] | None
     floor: dict[str, Any] | None
     syncs: list[SyncPoint]
-    settings: list[dict[str, Any]]
+    settings: list[Setting]
     findings: list[Finding]
     missing: list[Missing]
     ranks: list[Rank]

@@ -13,7 +13,9 @@ from rich.text import Text
 
 from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Entry, Line
+from floorit.analyse.settings import Setting
 from floorit.diagnose import Finding
+from floorit.diagnose.settings import word
 from floorit.hardware import Environment
 from floorit.report.model import Report
 from floorit.report.paths import with_short_paths
@@ -89,7 +91,7 @@ def render(report: Report) -> RenderableType:
         parts += [_headline(report), Text(), _ledger(report.ledger), Text()]
         if report.workers is not None:
             parts += [_workers(report.workers), Text()]
-        parts += [*_lines(report), *_findings(report.findings)]
+        parts += [*_lines(report), *_settings(report.settings), *_findings(report.findings)]
     parts += [*_missing(report), *_footer(report)]
     return Group(*parts)
 
@@ -193,6 +195,25 @@ def _lines(report: Report) -> list[RenderableType]:
     return [table, Text()]
 
 
+def _settings(settings: list[Setting]) -> list[RenderableType]:
+    """Only those that are not in force as declared."""
+    ignored = [setting for setting in settings if setting.ignored]
+    if not ignored:
+        return []
+    table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim", pad_edge=False)
+    table.add_column("settings ignored", no_wrap=True)
+    table.add_column("declared", overflow="fold")
+    table.add_column("in force", overflow="fold")
+    for setting in ignored:
+        set_at = f"  {relative(setting.set_at.file)}:{setting.set_at.line}" if setting.set_at else ""
+        table.add_row(
+            setting.name,
+            Text.assemble(word(setting.declared), (f"  {relative(setting.declared_at or '')}", "dim")),
+            Text.assemble((word(setting.actual), "yellow"), (set_at, "dim")),
+        )
+    return [table, Text()]
+
+
 def _text_line(line: Line) -> Text:
     inside = f" -> {line.inside}" if line.inside else ""
     return Text.assemble(place(line), (f"  {line.function}{inside}", "dim"))
@@ -216,7 +237,8 @@ def _findings(findings: list[Finding]) -> list[RenderableType]:
         table.add_row("", Text(line))
     for finding in findings[1:]:
         at = f"at {place(finding.where[0])}" if finding.where else ""
-        table.add_row("also", Text(f"{finding.code}: {', '.join(filter(None, [_weight(finding), at]))}"))
+        weight = _weight(finding) or finding.title
+        table.add_row("also", Text(f"{finding.code}: {', '.join(filter(None, [weight, at]))}"))
     return [table, Text()]
 
 
@@ -231,7 +253,7 @@ def _weight(finding: Finding) -> str:
 
 
 def _missing(report: Report) -> list[RenderableType]:
-    later = {"gpu", "floor", "settings"}
+    later = {"gpu", "floor"}
     said = [m for m in report.missing if m.what not in later]
     lines: list[RenderableType] = [Text(f"not measured: {m.what}: {m.reason}", style="dim") for m in said]
     return lines

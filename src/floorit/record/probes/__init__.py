@@ -1,6 +1,19 @@
 """One file for each thing a probe watches; each has `install(session)`."""
 
-from . import autograd, checkpoint, collectives, copies, loader, logs, module, optimizer, settings, worker
+from . import (
+    autograd,
+    checkpoint,
+    collectives,
+    configs,
+    copies,
+    in_force,
+    loader,
+    logs,
+    module,
+    optimizer,
+    switches,
+    worker,
+)
 
 # Named in the report if one cannot be installed.
 ALL = (
@@ -13,5 +26,7 @@ ALL = (
     ("collectives", collectives.install),
     ("logging", logs.install),
     ("checkpoints", checkpoint.install),
-    ("debugging switches", settings.install),
+    ("debugging switches", switches.install),
+    ("settings in force", in_force.install),
+    ("configuration files", configs.install),
 )

@@ -18,6 +18,8 @@ _FUNCTIONS = (
     "barrier",
 )
 
+_DDP_OPTIONS = ("find_unused_parameters", "static_graph", "gradient_as_bucket_view", "bucket_bytes_cap")
+
 
 def install(session):
     after_import("torch.distributed.distributed_c10d", lambda module: _hook(session, module))
@@ -35,10 +37,11 @@ def _hook(session, module):
 def _tell_of_ddp(session, module):
     said = []
 
-    def made(_):
+    def made(ddp):
         if not said:
             said.append(True)
             reason = "DistributedDataParallel reduces gradients inside backward; its waits are part of that phase"
             session.missing("grad_sync", reason)
+            session.remember("ddp", **{name: getattr(ddp, name, None) for name in _DDP_OPTIONS})
 
-    session.hook(NAME, module.DistributedDataParallel.__init__, lambda: True, made)
+    session.hook(NAME, module.DistributedDataParallel.__init__, lambda ddp: ddp, made, names=("self",))

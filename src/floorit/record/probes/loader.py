@@ -1,16 +1,17 @@
 """Batches: when one is asked for, how long it takes, how large it is, how many wait."""
 
-import weakref
+import os
 from threading import get_ident
 from time import perf_counter_ns
 
 from ..known import Known
-from ..sampler import caller
+from ..sampler import USER, caller, origin
 from ..wire import EPOCH_GAP, IN, NEXT_FRESH_IN, NEXT_IN, NEXT_OUT, OUT, READY, SHIFT
 
 NAME = "data loader"
 _DEPTH = 4  # of what a batch is made of: how far it is looked into
 _IMAGES = 4  # dimensions of a batch of images
+_ASKS_CORES = frozenset(("cpu_count", "process_cpu_count", "sched_getaffinity", "cpu_affinity"))
 SOME = 7  # of the batches, every eighth: how full the queue is, and what a batch made in this process costs
 
 
@@ -19,6 +20,7 @@ def install(session):
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 
     batches = _Batches(session)
+    session.hook(NAME, DataLoader.__init__, batches.made, names=("self",))
     begins = (batches.enter_iter, batches.leave_iter, batches.made_iter)
     session.hook(NAME, DataLoader.__iter__, *begins, names=("self",))
     asks = (batches.enter_next, batches.got_none, batches.got)
@@ -71,9 +73,14 @@ class _Batches:
     def __init__(self, session):
         self._session = session
         self._log = session.log
-        self._loaders = weakref.WeakKeyDictionary()
+        self._loaders = Known()
+        self._makers = Known()  # of a loader: where it was made
         self._passes = Known()  # by its iterator
         self._loader_count = self._pass_count = 0
+
+    def made(self, loader):
+        """A loader is being made."""
+        self._makers.learn(loader, _maker())
 
     def enter_iter(self, loader):
         session, log = self._session, self._log
@@ -140,11 +147,11 @@ class _Batches:
         return _samples(batch, loader)
 
     def _describe(self, loader):
-        known = self._loaders.get(loader)
+        known = self._loaders.get(id(loader))
         if known is None:
             self._loader_count += 1
-            facts = _facts(loader)
-            known = self._loaders[loader] = _Loader(self._loader_count, loader, facts["length"])
+            facts = {**_facts(loader), **(self._makers.get(id(loader)) or {})}
+            known = self._loaders.learn(loader, _Loader(self._loader_count, loader, facts["length"]))
             self._session.writer.note("loader", id=known.number, **facts)
         return known
 
@@ -171,12 +178,38 @@ def _facts(loader):
         "prefetch": loader.prefetch_factor,
         "persistent": loader.persistent_workers,
         "pin": loader.pin_memory,
+        "drop_last": loader.drop_last,
+        "shuffle": _shuffles(loader.sampler),
         "dataset": "%s.%s" % (dataset.__module__, dataset.__qualname__),
         # Asking a sampler of the user's own could run code that would not have run.
         "length": len(loader) if sampler.__module__.startswith("torch.") and _sized(loader) else None,
         "file": frame.f_code.co_filename if frame else None,
         "line": frame.f_lineno if frame else None,
     }
+
+
+def _maker():
+    """The program's line that makes a loader, and whether it asks there how many cores there are."""
+    frame, kind = caller(3)
+    made = {"made_file": None, "made_line": None, "made_function": None, "asks_cores": False}
+    if kind is USER:
+        code = frame.f_code
+        made.update(made_file=os.path.abspath(code.co_filename), made_line=frame.f_lineno, made_function=code.co_name)
+    while frame is not None:
+        if origin(frame.f_code.co_filename) is USER and not _ASKS_CORES.isdisjoint(frame.f_code.co_names):
+            made["asks_cores"] = True
+        frame = frame.f_back
+    return made
+
+
+def _shuffles(sampler):
+    """Whether samples come in random order; None where the sampler is not one of torch's own."""
+    kind = type(sampler)
+    if not kind.__module__.startswith("torch."):
+        return None
+    if kind.__name__ == "DistributedSampler":
+        return sampler.shuffle
+    return {"RandomSampler": True, "SequentialSampler": False}.get(kind.__name__)
 
 
 def _sized(loader):

@@ -8,6 +8,7 @@ from ..wire import OPTIMIZER, SHIFT, STEP_IN, STEP_OUT
 
 NAME = "optimizer"
 _DEEPEST = 50  # steps inside steps
+_OPTIONS = ("foreach", "fused", "capturable")
 
 
 def install(session):
@@ -93,6 +94,7 @@ class _Steps:
         self._count += 1
         self._numbers.learn(optimizer, number)
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        defaults = getattr(optimizer, "defaults", {})
         session.trained.update(map(id, parameters))
         session.when_trained_changes()
         session.writer.note(
@@ -101,5 +103,20 @@ class _Steps:
             name=type(optimizer).__name__,
             parameters=sum(p.numel() for p in parameters),
             tensors=len(parameters),
+            lr=_number(optimizer.param_groups[0].get("lr")),
+            dtypes=sorted({str(p.dtype).rpartition(".")[2] for p in parameters}),
+            channels_last=_channels_last(session.torch, parameters),
+            **{name: defaults[name] for name in _OPTIONS if isinstance(defaults.get(name), bool)},
         )
         return number
+
+
+def _number(value):
+    """A learning rate that is a tensor may live on the GPU: asking it would wait."""
+    return value if type(value) in (int, float) else None
+
+
+def _channels_last(torch, parameters):
+    """Whether the convolutions' weights lie so in memory; None where no weight can tell."""
+    weights = [p for p in parameters if p.dim() == 4 and p.shape[1] > 1 and p.shape[2] * p.shape[3] > 1]
+    return any(p.is_contiguous(memory_format=torch.channels_last) for p in weights) if weights else None

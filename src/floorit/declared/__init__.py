@@ -1,0 +1,28 @@
+"""What the program was told to use: configuration files and arguments, read into values with their places."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Value = bool | int | float | str | None
+By = Literal["argument", "file", "default"]  # in the order in which they outdo each other
+
+
+class Declaration(msgspec.Struct, frozen=True, kw_only=True):
+    """One place that gives a setting a value."""
+
+    setting: str
+    scope: Literal["train", "eval"]
+    key: str  # as it is written there: the last component, which may say what the value is about (fp16, bf16)
+    value: Value
+    by: By
+    at: str  # file:line, or the words of the command line
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """All declarations of a run, and the files that could not be read."""
+
+    declarations: list[Declaration] = []
+    unread: dict[str, str] = {}  # file -> why
