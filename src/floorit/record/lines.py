@@ -25,6 +25,10 @@ class LineTrack:
             self.wanted -= 1
         else:
             self._before -= 1
+        self.follow()
+
+    def follow(self):
+        """Note the lines of the stretch that follows, whatever was done before."""
         self.is_open = True
         self._log.now = self._now
 

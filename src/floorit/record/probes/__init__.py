@@ -1,6 +1,6 @@
 """One file for each thing a probe watches; each has `install(session)`."""
 
-from . import autograd, checkpoint, collectives, copies, loader, logs, module, optimizer, settings, worker
+from . import autograd, checkpoint, collectives, copies, loader, logs, module, optimizer, profiler, settings, worker
 
 # Named in the report if one cannot be installed.
 ALL = (
@@ -14,4 +14,5 @@ ALL = (
     ("logging", logs.install),
     ("checkpoints", checkpoint.install),
     ("debugging switches", settings.install),
+    ("the program's own profiler", profiler.install),
 )
