@@ -20,6 +20,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str
     started: float  # seconds since the epoch
     environment: Environment
+    window: bool = True  # whether the kernel window was wished for
     exit_code: int | None = None
     seconds: float | None = None
 

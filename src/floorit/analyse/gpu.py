@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -93,22 +94,22 @@ def _measure(count: int, stretches: list[Stretch], work: Events, calls: Events, 
     total = sum(end - begin for begin, end in stretches)
     gaps = list(_gaps(work, stretches))
     idle = sum(end - begin for begin, end, _ in gaps)
-    held_up = _held_up(gaps, work, calls, timeline(spans, calls, work))
-    kinds = np.array([kind_of(name) for name in work.names])[work.name]
+    pieces = _pieces(gaps, work, calls, timeline(spans, calls, work))
+    kinds = np.array([kind_of(name) for name in work.names])
     inside = _inside(work, stretches)
     per_step = _NANO / count
-    added = sum(_lengths(inside, stretches).tolist())
+    added = int(_lengths(inside, stretches).sum())
     return Gpu(
         steps=count,
         step_seconds=total * per_step,
         busy_share=1 - idle / total,
-        idle=[_idle(cause, held_up[cause], total, per_step) for cause in CAUSES if cause in held_up],
-        copies_alone_share=_alone(work, kinds == "copies", stretches, idle) / total,
-        comm_alone_share=_alone(work, kinds == "communication", stretches, idle) / total,
+        idle=_idle(pieces, total, per_step),
+        copies_alone_share=_alone(work, kinds[work.name] == "copies", stretches, idle) / total,
+        comm_alone_share=_alone(work, kinds[work.name] == "communication", stretches, idle) / total,
         tensor_share=_tensor(inside, stretches) / added,
         kinds=_kinds(inside, stretches, per_step, count),
         kernels=_kernels(inside, stretches, per_step, count),
-        kernels_per_step=sum(kind_of(inside.names[n]) != "copies" for n in inside.name.tolist()) / count,
+        kernels_per_step=int((kinds[inside.name] != "copies").sum()) / count,
         launches_per_step=_launches(inside, calls, stretches) / count,
     )
 
@@ -125,8 +126,8 @@ class _Clocks:
 
     def __call__(self, moment: int) -> int:
         first = self._ahead[0]  # the rest is small enough for a float
-        ahead = np.interp(moment - self._moments[0], [m - self._moments[0] for m in self._moments],
-                          [a - first for a in self._ahead])  # fmt: skip
+        moments = [m - self._moments[0] for m in self._moments]
+        ahead = np.interp(moment - self._moments[0], moments, [a - first for a in self._ahead])
         return moment + first + round(float(ahead))
 
 
@@ -191,85 +192,82 @@ def _alone(work: Events, chosen: NDArray[np.bool_], stretches: list[Stretch], id
     return sum(end - begin for begin, end, _ in _gaps(work.take(~chosen), stretches)) - idle
 
 
-class _Held(msgspec.Struct):
-    """Idle time of one cause, in pieces: nanoseconds, phase of the host, its line."""
+class _Piece(msgspec.Struct, frozen=True):
+    """Idle time of one cause; the phase the host was in, and what it was at."""
 
-    nanoseconds: int = 0
-    pieces: list[tuple[int, str, Segment | None]] = []
+    cause: str
+    nanoseconds: int
+    phase: str
+    at: Segment | None = None
 
 
-def _held_up(
-    gaps: list[tuple[int, int, int]], work: Events, calls: Events, host: list[Segment]
-) -> dict[str, _Held]:
-    """Every gap booked to what the host was doing until it had launched the work that ended the gap."""
-    held: dict[str, _Held] = {}
-
-    def book(cause: str, nanoseconds: int, phase: str, at: Segment | None = None) -> None:
-        if nanoseconds > 0:
-            entry = held.setdefault(cause, _Held(0, []))
-            entry.nanoseconds += nanoseconds
-            entry.pieces.append((nanoseconds, phase, at))
-
+def _pieces(gaps: list[tuple[int, int, int]], work: Events, calls: Events, host: list[Segment]) -> list[_Piece]:
+    """Every gap, booked to what the host was doing until it had launched the work that ended the gap."""
     launched = _launch_ends(work, calls)
     begins = [segment.begin for segment in host]
     is_comm = [kind_of(name) == "communication" for name in work.names]
+    pieces: list[_Piece] = []
     for begin, end, ender in gaps:
         issued = int(launched[ender]) if ender >= 0 and launched[ender] >= 0 else end
-        if issued <= begin:  # it was waiting on the GPU's side
-            book(COMM if is_comm[work.name[ender]] else OTHER, end - begin, "gpu")
+        if issued <= begin:
+            pieces.append(_Piece(COMM if is_comm[work.name[ender]] else OTHER, end - begin, "gpu"))
+        else:
+            nearby = host[max(bisect_right(begins, begin) - 1, 0) : bisect_left(begins, min(issued, end))]
+            pieces += _until_issued(begin, min(issued, end), end, nearby)
+    return [piece for piece in pieces if piece.nanoseconds > 0]
+
+
+def _until_issued(begin: int, issued: int, end: int, host: list[Segment]) -> Iterator[_Piece]:
+    """One gap: what the host was at until the launch, and how long the launched work took to begin.
+
+    Where the gap began while the host was blocked until the GPU was done, it had to fill an empty queue: then issuing
+    is part of what the blocking call costs.
+    """
+    blocked = host[0] if host and host[0].begin <= begin < host[0].end and host[0].cause == SYNC else None
+    now, phase, last = begin, "unknown", None
+    for segment in host:
+        if segment.end <= now:
             continue
-        at = max(bisect_right(begins, begin) - 1, 0)
-        blocked = host[at] if host and host[at].begin <= begin < host[at].end and host[at].cause == SYNC else None
-        now, until = begin, min(issued, end)
-        last: Segment | None = None
-        while now < until and at < len(host):
-            segment = host[at]
-            at += 1
-            if segment.end <= now:
-                continue
-            book(OTHER, min(segment.begin, until) - now, "unknown")
-            now = max(now, segment.begin)
-            upto = min(segment.end, until)
-            last = segment
-            if segment.cause == LAUNCH and blocked is not None:  # the host had to fill the queue again
-                book(SYNC, upto - now, segment.phase, blocked)
-            else:
-                book(segment.cause, upto - now, segment.phase, segment)
-            now = max(now, upto)
-        book(OTHER, until - now, "unknown")
-        if end > until:  # launched, not begun yet
-            book(SYNC if blocked is not None else LAUNCH, end - until, last.phase if last else "unknown", blocked or last)
-    return held
+        yield _Piece(OTHER, min(segment.begin, issued) - now, "unknown")
+        upto = min(segment.end, issued)
+        since = max(now, segment.begin)
+        if segment.cause == LAUNCH and blocked is not None:
+            yield _Piece(SYNC, upto - since, segment.phase, blocked)
+        else:
+            yield _Piece(segment.cause, upto - since, segment.phase, segment)
+        now, phase, last = max(now, upto), segment.phase, segment
+    yield _Piece(OTHER, issued - now, "unknown")
+    yield _Piece(LAUNCH if blocked is None else SYNC, end - issued, phase, blocked or last)
 
 
 def _launch_ends(work: Events, calls: Events) -> Ints:
     """When the call that launched each piece of work returned; -1 where it was not seen."""
     order = np.argsort(calls.correlation, kind="stable")
     known = calls.correlation[order]
-    at = np.searchsorted(known, work.correlation)
-    at = np.minimum(at, max(len(known) - 1, 0))
-    if not len(known):
-        return np.full(len(work), -1, np.int64)
+    at = np.minimum(np.searchsorted(known, work.correlation), len(known) - 1)
     found = (known[at] == work.correlation) & (work.correlation >= 0)
     return np.where(found, calls.end[order][at], -1)
 
 
-def _idle(cause: str, held: _Held, total: int, per_step: float) -> Idle:
-    phases: dict[str, int] = {}
-    for nanoseconds, phase, _ in held.pieces:
-        phases[phase] = phases.get(phase, 0) + nanoseconds
-    places = [
-        Sample(0.0, 0, 0, at.place, at.place, nanoseconds)
-        for nanoseconds, _, at in held.pieces
-        if at is not None and at.place is not None
-    ]
-    return Idle(
-        cause=cause,
-        share=held.nanoseconds / total,
-        seconds=held.nanoseconds * per_step,
-        host=max(phases, key=lambda phase: phases[phase]),
-        where=lines(places),
-    )
+def _idle(pieces: list[_Piece], total: int, per_step: float) -> list[Idle]:
+    """By cause, the longest first."""
+    found = []
+    for cause in CAUSES:
+        own = [piece for piece in pieces if piece.cause == cause]
+        nanoseconds = sum(piece.nanoseconds for piece in own)
+        phases = Counter[str]()
+        for piece in own:
+            phases[piece.phase] += piece.nanoseconds
+        if nanoseconds:
+            [(host, _)] = phases.most_common(1)
+            share, seconds = nanoseconds / total, nanoseconds * per_step
+            found.append(Idle(cause=cause, share=share, seconds=seconds, host=host, where=_where(own)))
+    return sorted(found, key=lambda idle: -idle.share)
+
+
+def _where(pieces: list[_Piece]) -> list[Line]:
+    known = [(piece, piece.at.place) for piece in pieces if piece.at is not None and piece.at.place is not None]
+    return lines(Sample(0.0, 0, 0, place, place, piece.nanoseconds) for piece, place in known)
 
 
 # -- kernels -------------------------------------------------------------------------------------------------------

@@ -50,15 +50,12 @@ class _Call(msgspec.Struct, frozen=True):
 def timeline(spans: list[Span], calls: Events, work: Events) -> list[Segment]:
     """The host's phases in order, with the calls in them in which it was blocked, or launched work."""
     blocked, launching = _told_apart(calls, work)
+    either = sorted(blocked + launching, key=lambda call: call.begin)
     segments: list[Segment] = []
     for span in sorted(spans, key=lambda span: span.begin):
         cause = _CAUSES.get(span.phase, OTHER)
-        if cause == LAUNCH:
-            segments += _overlaid(span, cause, blocked)
-        elif cause == OTHER:
-            segments += _overlaid(span, cause, sorted(blocked + launching, key=lambda call: call.begin))
-        else:
-            segments += _overlaid(span, cause, [])
+        calls_in_it = {LAUNCH: blocked, OTHER: either}.get(cause, [])
+        segments += _overlaid(span, cause, calls_in_it)
     return segments
 
 

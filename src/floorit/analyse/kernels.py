@@ -15,12 +15,12 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("normalisation", r"batch_?norm|layer_?norm|rms_?norm|group_?norm|instance_?norm|RowwiseMoments|bn_[fb]w"),
         ("convolution", r"conv|implicit|winograd|wgrad|dgrad|fprop|cudnn|im2col|col2im"),
         ("matrix", r"gemm|gemv|cutlass|cublas|nvjet|xmma|s1688|s884|hmma|16816|split_?k|matmul|triton_(?:mm|tem)"),
-        ("elementwise", r"elementwise|vectorized|reduce|softmax|cat_?array|fill|index|scatter|gather|triton_(?:poi|red|per)"),
+        ("elementwise", r"elementwise|vectorized|reduce|softmax|cat_?array|fill|index|scatter|gather|triton_"),
     )
 )
 OTHER = "other"
 # Names of instructions and of kernels that use tensor cores. An estimate: a name need not say it.
-TENSOR = re.compile(r"[hgi]mma|16816|1688|s884|h884|tensorop|nvjet|flash|fmha|bf16.*gemm|gemm.*bf16|tf32", re.IGNORECASE)
+TENSOR = re.compile(r"[hgi]mma|16816|1688|[sh]884|tensorop|nvjet|flash|fmha|bf16|tf32", re.IGNORECASE)
 HOST_TO_DEVICE = re.compile(r"^memcpy htod", re.IGNORECASE)
 PAGEABLE = re.compile(r"pageable", re.IGNORECASE)
 

@@ -130,9 +130,7 @@ def _spent(process: Process, iterations: Iterations) -> tuple[Floats, float, flo
     return spent, float(process.starts()[first]), float(rows["end"][last])
 
 
-def _counted(
-    samples: list[Sample], process: Process, iterations: Iterations, begin: float, end: float
-) -> list[Sample]:
+def _counted(samples: list[Sample], process: Process, iterations: Iterations, begin: float, end: float) -> list[Sample]:
     """Those after warm-up and outside of the kernel window."""
     within = [s for s in samples if begin <= s.at <= end]
     if not iterations.windowed.any():

@@ -17,7 +17,7 @@ _CALLS = {"cuda_runtime", "cuda_driver"}
 _NOT_JSON = re.compile(rb":\s*-?(?:inf|nan)\b", re.IGNORECASE)  # some versions write a bandwidth so
 
 
-class _Args(msgspec.Struct):
+class _Args(msgspec.Struct, frozen=True):
     device: Any = None
     stream: Any = None
     correlation: Any = None
@@ -34,8 +34,8 @@ class _Event(msgspec.Struct):
 
 
 class _File(msgspec.Struct):
-    traceEvents: list[_Event]  # noqa: N815, their name
-    baseTimeNanoseconds: int = 0  # noqa: N815
+    traceEvents: list[_Event]
+    baseTimeNanoseconds: int = 0
 
 
 class Events(msgspec.Struct, frozen=True, kw_only=True):
