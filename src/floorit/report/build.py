@@ -174,8 +174,8 @@ def _device_missing(trained: list[_Trained]) -> list[Missing]:
 
 
 def _used_cuda(process: Process) -> bool:
-    known = process.memory_peak is not None or len(process.device) or process.syncs
-    return bool(known or process.rows["seconds"][:, wire.H2D].any())
+    watched = process.memory_peak is not None or "file" in (process.window or {})
+    return bool(watched or len(process.device) or process.syncs or process.rows["seconds"][:, wire.H2D].any())
 
 
 def _gpu(trained: _Trained, folder: Path, run: RunFile) -> tuple[gpu.Gpu | None, list[Missing]]:
