@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-from conftest import PYTHON, execute
+from conftest import FLOORIT, PYTHON, execute
 
 from floorit.record import window as recorder
 from floorit.record.log import Log
@@ -263,8 +262,8 @@ def test_obstacles(monkeypatch):
 
 def _recorded(tmp_path, *options, **environ):
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "floorit", "run", "--quiet", "--out", str(out), *options, "--", PYTHON, SCRIPT]
-    ran = execute(command, tmp_path, **environ, PYTHONPATH=str(Path(recorder.__file__).parents[2]))
+    command = [FLOORIT, "run", "--quiet", "--out", str(out), *options, "--", PYTHON, SCRIPT]
+    ran = execute(command, tmp_path, **environ)
     assert ran.returncode == 0, ran.stderr.decode()
     return json.loads((out / "report.json").read_text()), ran.stdout, out
 
@@ -286,12 +285,7 @@ def test_the_windows_steps_are_left_out_and_losses_stay_the_same(tmp_path):
     assert sum(i["share"] for i in gpu["idle"]) == pytest.approx(1 - gpu["busy_share"])
     assert gpu["idle"][0]["cause"] == "other"  # the program sleeps in its own code
     assert Path(gpu["idle"][0]["where"][0]["file"]).name == "stand_in.py"
-    shown = execute([sys.executable, "-m", "floorit", "report", str(out)], tmp_path, PYTHONPATH=_source())
-    assert b"GPU: busy" in shown.stdout
-
-
-def _source():
-    return str(Path(recorder.__file__).parents[2])
+    assert b"GPU: busy" in execute([FLOORIT, "report", str(out)], tmp_path).stdout
 
 
 def test_a_window_that_fails_is_named_and_the_program_goes_on(tmp_path):
