@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from floorit import events
-from floorit.analyse import gpu, iterations, trace
+from floorit.analyse import gpu, iterations, ledger, trace
 from floorit.record import wire
 from floorit.replay import BATCH, GRAD_FORWARD, WINDOW, Row
 
@@ -211,6 +211,18 @@ def test_the_ledger_does_not_count_the_steps_of_the_window():
     assert found.count == 9
     assert found.slowed.tolist() == [False] * 5 + [True] * 4
     assert len(found.after_warmup) == 5 - found.warmup
+
+
+def test_neither_time_nor_looks_of_the_window_are_in_the_ledger():
+    process = Made(steps=3).process()
+    place = events.Place("train.py", 1, "main", "user")
+    ends = process.rows["end"].tolist()
+    process.samples = [events.Sample(end - 0.001, wire.FORWARD, 1, place, place) for end in ends]
+    process.rows["seconds"][5:] *= 50  # whatever was measured in the window
+    found = iterations.find(process)
+    drawn = ledger.draw(process, found)
+    assert drawn.mean == pytest.approx(0.010)
+    assert drawn.samples == len(found.after_warmup)
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,10 @@ class Loop:
         self.log, self.folder = Log(), str(folder)
         self.log.lines = Lines()
         self.notes = []
-        self.profiler = Profiler(folder, failing)
-        self.window = self.log.window = Window(self.log, self, begin, lambda: self.profiler, lambda: reason)
+        self.profiler, self.waiting = Profiler(folder, failing), 0
+        self.window = self.log.window = Window(
+            self.log, self, begin, lambda: self.profiler, lambda: reason, lambda: self.waiting
+        )
 
     def note(self, kind, **fields):
         assert kind == "window"
@@ -104,11 +106,11 @@ def test_it_opens_at_the_border_that_was_named_and_closes_after_its_steps(tmp_pa
     assert loop.profiler.calls == ["start"]
     assert loop.log.lines.is_open
     loop.step(4)  # one to warm up, three that count
-    assert loop.window.is_open
-    loop.step()
+    assert loop.window.is_watching
+    loop.step(2)  # one in which it closes, one to see that all is as before
     assert loop.profiler.calls == ["start", "stop", "save"]
     assert loop.log.window is None
-    assert loop.words() == [NEXT_IN] * 2 + [WINDOW_IN] + [NEXT_IN] * 5 + [WINDOW_OUT]
+    assert loop.words() == [NEXT_IN] * 2 + [WINDOW_IN] + [NEXT_IN] * 6 + [WINDOW_OUT]
     [note] = loop.notes
     borders = [time for time, word in zip(loop.log._events[::2], loop.words(), strict=True) if word == NEXT_IN]
     assert note["measured"] == [borders[2], borders[5]]
@@ -127,7 +129,7 @@ def test_steps_count_from_when_the_gpu_has_done_what_was_launched_before(tmp_pat
     loop.step(4)
     loop.profiler.marks[1].done = False  # and it closes when the GPU has done what was launched in them
     loop.step(5)
-    assert loop.window.is_open
+    assert loop.window.is_watching
     loop.profiler.marks[1].done = True
     loop.step()
     [note] = loop.notes
@@ -135,9 +137,32 @@ def test_steps_count_from_when_the_gpu_has_done_what_was_launched_before(tmp_pat
     assert note["measured"] == [borders[7], borders[10]]
 
 
+def test_no_step_counts_while_the_loader_is_further_ahead_than_it_was(tmp_path, monkeypatch):
+    loop = Loop(tmp_path).step(1)
+    loop.waiting = 1
+    loop.step()
+    loop.waiting = 8  # it went on while the window opened
+    loop.step(6)
+    loop.waiting = 1
+    loop.step(4)
+    loop.waiting = 8
+    loop.step(6)  # closed, and the loader went on again
+    assert loop.profiler.calls == ["start", "stop", "save"]
+    assert WINDOW_OUT not in loop.words()
+    loop.waiting = 0
+    loop.step()
+    assert loop.words()[-1] == WINDOW_OUT
+    borders = [time for time, word in zip(loop.log._events[::2], loop.words(), strict=True) if word == NEXT_IN]
+    assert loop.notes[0]["measured"] == [borders[8], borders[11]]
+    monkeypatch.setattr(recorder, "CATCH_UP", 0)  # a loader that stays ahead is not waited for
+    loop = Loop(tmp_path).step(2)
+    loop.waiting = 8
+    assert loop.step(6).notes
+
+
 def test_borders_without_a_backward_pass_are_no_steps(tmp_path):
     loop = Loop(tmp_path).step(2).step(50, backwards=0)
-    assert loop.window.is_open
+    assert loop.window.is_watching
     assert loop.step(5).notes
 
 
@@ -145,7 +170,7 @@ def test_many_short_steps_and_few_long_ones_are_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(recorder, "SECONDS", 1e9)
     monkeypatch.setattr(recorder, "LONG", 1e9)
     loop = Loop(tmp_path).step(2 + 1 + recorder.MOST)
-    assert loop.window.is_open
+    assert loop.window.is_watching
     assert loop.step().notes
     monkeypatch.setattr(recorder, "LONG", 0.0)
     assert "file" in Loop(tmp_path).step(2 + 1 + 1 + 1).notes[0]
@@ -168,7 +193,7 @@ def test_nothing_is_begun_or_ended_while_a_graph_is_captured(tmp_path):
     loop.step(5)
     loop.profiler.is_capturing = True
     loop.step(5)
-    assert loop.window.is_open
+    assert loop.window.is_watching
     loop.profiler.is_capturing = False
     assert loop.step().notes
 

@@ -20,18 +20,18 @@ torch.manual_seed(0)
 opened, closed = [], []  # when the recorder's window was
 recorder = sys.modules.get("_floorit.window")
 if recorder is not None:
-    begin, finish = recorder.Window._open, recorder.Window._finish
+    begin, end = recorder.Window._open, recorder.Window._end
 
     def _open(window):
         result = begin(window)
         opened.append(time.perf_counter())
         return result
 
-    def _finish(window, **fields):
+    def _end(window, *begun):
         closed.append(time.perf_counter())
-        return finish(window, **fields)
+        return end(window, *begun)
 
-    recorder.Window._open, recorder.Window._finish = _open, _finish
+    recorder.Window._open, recorder.Window._end = _open, _end
 
 
 class Checking(nn.Module):

@@ -47,6 +47,7 @@ class Session:
         self.is_worker = False
         self.is_forked = False
         self.on_cuda = []  # installed when the program first uses CUDA
+        self.count_waiting = lambda: 0  # batches that the loader has ready
         self.has_profiler = False  # whether the program has started a profiler of its own
         self._window_asked = False
         self._device = None  # the GPU that the training thread uses
@@ -156,7 +157,7 @@ class Session:
 
     def _before_fork(self):
         window = self.log.window
-        if window is not None and window.is_open and self.mine():  # a child must not inherit it open
+        if window is not None and window.is_watching and self.mine():  # a child must not inherit it open
             window.give_up("the program started another process while it was open")
         self.sampler.stop()
         self.unsettled = True
@@ -245,7 +246,8 @@ class Session:
         backwards = self._asked(WINDOW)
         if backwards is not None:
             self._window_asked = True
-            self.log.window = Window(self.log, self.writer, backwards, lambda: Kineto(self.torch), self._obstacle)
+            kineto = functools.partial(Kineto, self.torch)
+            self.log.window = Window(self.log, self.writer, backwards, kineto, self._obstacle, self.count_waiting)
 
     def _obstacle(self):
         return "the program uses torch's profiler itself" if self.has_profiler else obstacle(self.torch)

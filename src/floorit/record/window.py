@@ -3,7 +3,8 @@
 It opens at a border of the loop that the parent has named, and closes at a later one. A kernel that was launched before
 it opened is not seen, and one that still runs when it closes is lost: so the steps that count begin when the GPU has
 done all that was launched before, and it closes when the GPU has done all that was launched in them. Both are told by
-an event that is asked now and then, never waited for.
+an event that is asked now and then, never waited for. Opening and closing hold the program up while the loader's
+workers go on, so no step counts, in the window or after it, before the loader is no further ahead than it was.
 """
 
 import os
@@ -18,12 +19,13 @@ from .wire import WINDOW_IN, WINDOW_OUT
 SECONDS, FEWEST, MOST = 1.0, 3, 10
 LONG = 3.0
 LIMIT = 60.0  # seconds after which it is closed, whatever it has seen
+CATCH_UP = 10.0  # seconds after which the loader is taken to be as far ahead as it always is
 # Tools that use CUPTI too, which serves one at a time.
 _TOOLS = {"KINETO_USE_DAEMON": "a profiling daemon", "CUDA_INJECTION64_PATH": "a tool injected into CUDA"}
 _TOOL_PREFIXES = {"NSYS_": "Nsight Systems", "NV_NSIGHT_": "an Nsight tool", "NV_COMPUTE_PROFILER_": "Nsight Compute"}
 _LOG_LEVEL = "KINETO_LOG_LEVEL"  # without it some versions write to the program's stderr
 
-_WAITING, _WARMING, _MEASURING, _DRAINING, _OVER = range(5)
+_WAITING, _WARMING, _MEASURING, _DRAINING, _SETTLING, _OVER = range(6)
 
 
 class Kineto:
@@ -87,24 +89,27 @@ def obstacle(torch):
 class Window:
     """One window, from when it is asked for to when its trace is written, or to why there is none."""
 
-    def __init__(self, log, writer, begin, kineto, find_obstacle):
+    def __init__(self, log, writer, begin, kineto, find_obstacle, count_waiting):
         self._log = log
         self._writer = writer
         self._begin = begin  # backward passes after which it opens
         self._make_kineto = kineto  # () -> Kineto; called at the border, where its cost is left out
         self._find_obstacle = find_obstacle
+        self._count_waiting = count_waiting
+        self._waited = 0  # batches that waited when it opened
         self._kineto = None
         self._state = _WAITING
         self._mark = None
         self._opened = self._thread = 0
+        self._resumed = 0  # when it last held the program up
         self._passes = 0  # backward passes at the last border that ended a step
         self._first = self._last = 0  # when the steps that count began and ended
         self._steps = 0
         self._clocks = []
 
     @property
-    def is_open(self):
-        return self._state not in (_WAITING, _OVER)
+    def is_watching(self):
+        return self._state in (_WARMING, _MEASURING, _DRAINING)
 
     def at_border(self, now):
         """A border has passed; whether the stretch that follows is inside of the window."""
@@ -118,21 +123,25 @@ class Window:
 
     def give_up(self, reason):
         """Close it, if it is open, and say why there is no trace."""
-        if self._state == _OVER:
-            return
-        was_open, self._state = self.is_open, _OVER
-        try:
-            if was_open and get_ident() == self._thread:
-                self._kineto.cancel()
-        except Exception as error:
-            reason = "%s; and it could not be closed: %r" % (reason, error)
-        if was_open:
-            self._log.extend((perf_counter_ns(), WINDOW_OUT))
-        self._finish(reason=reason)
+        was_watching = self.is_watching
+        if self._state == _SETTLING:
+            self._end()
+        elif self._state != _OVER:
+            try:
+                if was_watching and get_ident() == self._thread:
+                    self._kineto.cancel()
+            except Exception as error:
+                reason = "%s; and it could not be closed: %r" % (reason, error)
+            self._writer.note("window", reason=reason)
+            self._end(was_watching)
 
     def _advance(self, now):
         if self._state == _WAITING:
             return self._open()
+        if self._state == _SETTLING:
+            if self._has_caught_up(now):
+                self._end()
+            return False
         if self._kineto.capturing():  # asking after an event would spoil the program's graph
             return True
         if now - self._opened > LIMIT * 1e9:
@@ -151,10 +160,12 @@ class Window:
         kineto = self._kineto = self._make_kineto()
         if kineto.capturing():
             return False
+        self._waited = self._count_waiting()
         self._thread, self._opened = get_ident(), perf_counter_ns()
         self._state = _WARMING
         self._log.extend((self._opened, WINDOW_IN))
         kineto.start()
+        self._resumed = perf_counter_ns()
         self._clocks.append(_clocks())
         self._mark = kineto.mark()
         self._passes = self._log.backwards
@@ -163,7 +174,7 @@ class Window:
     def _next_step(self, now):
         """A step has ended at `now`."""
         if self._state == _WARMING:
-            if self._mark.query():
+            if self._mark.query() and self._has_caught_up(now):
                 self._state, self._first = _MEASURING, now
         elif self._state == _MEASURING:
             self._steps += 1
@@ -183,14 +194,18 @@ class Window:
         path = os.path.join(self._writer.folder, name)
         self._kineto.stop().save(path + ".part")
         os.replace(path + ".part", path)
-        self._state = _OVER
-        self._log.extend((perf_counter_ns(), WINDOW_OUT))
-        self._finish(file=name, measured=[self._first, self._last], clocks=self._clocks)
+        self._state, self._resumed = _SETTLING, perf_counter_ns()
+        self._writer.note("window", file=name, measured=[self._first, self._last], clocks=self._clocks)
 
-    def _finish(self, **fields):
+    def _has_caught_up(self, now):
+        return self._count_waiting() <= self._waited or now - self._resumed > CATCH_UP * 1e9
+
+    def _end(self, was_begun=True):
+        self._state = _OVER
+        if was_begun:
+            self._log.extend((perf_counter_ns(), WINDOW_OUT))
         self._mark = self._kineto = None
         self._log.window = None
-        self._writer.note("window", **fields)
 
 
 def _clocks():

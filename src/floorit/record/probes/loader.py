@@ -16,6 +16,7 @@ def install(session):
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 
     batches = _Batches(session)
+    session.count_waiting = batches.count_waiting
     begins = (batches.enter_iter, batches.leave_iter, batches.made_iter)
     session.hook(NAME, DataLoader.__iter__, *begins, names=("self",))
     asks = (batches.enter_next, batches.got_none, batches.got)
@@ -56,6 +57,7 @@ class _Batches:
         self._loaders = weakref.WeakKeyDictionary()
         self._passes = {}  # id of the iterator -> _Pass
         self._loader_count = self._pass_count = 0
+        self._queue = None  # weak reference to the iterator that was last asked how many batches wait
 
     def enter_iter(self, loader):
         session, log = self._session, self._log
@@ -86,6 +88,7 @@ class _Batches:
         some = not log.batches & SOME
         session.time_fetches[0] = some
         if some and this.has_queue:
+            self._queue = this.iterator
             log.extend((perf_counter_ns(), _ready(iterator) << SHIFT | READY))
         word, this.word = this.word, this.number << SHIFT | NEXT_IN
         log.batches += 1
@@ -95,6 +98,11 @@ class _Batches:
         else:
             log.attend(word)
         return this
+
+    def count_waiting(self):
+        """How many batches wait to be taken; 0 where there is no queue."""
+        iterator = self._queue() if self._queue is not None else None
+        return 0 if iterator is None else _ready(iterator)
 
     def got(self, this, batch):
         log, loader = self._log, this.loader
