@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -88,8 +89,10 @@ class Live:
     def _ask_for_window(self, found: list[tuple[Process, iterations.Iterations]], now: float) -> None:
         """All ranks are to watch the same steps, once all are steady."""
         if all(_is_settled(i) for _, i in found):
-            self._wants_window, self._window_asked = False, now
-            self._ask("window", found)
+            self._wants_window = False
+            with suppress(OSError):  # a folder that cannot be written is said elsewhere
+                self._ask("window", found)
+                self._window_asked = now
 
     def _window_is_open(self, found: list[tuple[Process, iterations.Iterations]], now: float) -> bool:
         """Whether it has been asked for and is not over yet: its steps do not count, so the end waits for it."""

@@ -194,6 +194,8 @@ def _gpu(trained: _Trained, folder: Path, run: RunFile) -> tuple[gpu.Gpu | None,
 def _in_window(trained: _Trained, folder: Path, run: RunFile) -> gpu.Gpu | str:
     """What the kernel window saw, or why there is nothing."""
     window = trained.process.window
+    if window is None and trained.iterations.slowed.any():
+        return "the program was killed while the kernel window was open"
     if window is None:
         return _NO_WINDOW if run.window else "the kernel window was switched off (--no-window)"
     if "file" not in window:
