@@ -21,7 +21,7 @@ class Lines:
 
     wanted, is_open = 0, False
 
-    def follow(self):
+    def follow(self, border):
         self.is_open = True
 
 

@@ -266,8 +266,11 @@ def _idle(pieces: list[_Piece], total: int, per_step: float) -> list[Idle]:
 
 
 def _where(pieces: list[_Piece]) -> list[Line]:
+    """The lines that the host was at; their shares are of all the pieces, those without a line included."""
     known = [(piece, piece.at.place) for piece in pieces if piece.at is not None and piece.at.place is not None]
-    return lines(Sample(0.0, 0, 0, place, place, piece.nanoseconds) for piece, place in known)
+    share = sum(piece.nanoseconds for piece, _ in known) / sum(piece.nanoseconds for piece in pieces)
+    found = lines(Sample(0.0, 0, 0, place, place, piece.nanoseconds) for piece, place in known)
+    return [msgspec.structs.replace(line, share=line.share * share) for line in found]
 
 
 # -- kernels -------------------------------------------------------------------------------------------------------

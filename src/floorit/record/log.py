@@ -79,7 +79,7 @@ class Log:
             self.stop_at = None
             raise SystemExit(0)
         if window is not None and window.at_border(now):
-            lines.follow()  # and no marks: they would be kernels' neighbours in the trace
+            lines.follow(now)  # and no marks: they would be kernels' neighbours in the trace
             return
         if lines is not None and lines.wanted and (marker is None or not lines.is_open):
             lines.open()
