@@ -32,9 +32,9 @@ def _run(command: list[str], **environ: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, capture_output=True, text=True, env=env, timeout=300, check=False)
 
 
-def _recorded(tmp_path: Path, script: str, **environ: str) -> tuple[dict[str, Any], str, Any]:
+def _recorded(tmp_path: Path, script: str, *options: str, **environ: str) -> tuple[dict[str, Any], str, Any]:
     times = tmp_path / "times.json"
-    command = [sys.executable, "-m", "floorit", "run", "--quiet", "--out", str(tmp_path / "out"), "--"]
+    command = [sys.executable, "-m", "floorit", "run", "--quiet", "--out", str(tmp_path / "out"), *options, "--"]
     ran = _run([*command, sys.executable, str(SCRIPTS / script)], TIMES=str(times), **environ)
     assert ran.returncode == 0, ran.stderr
     report = json.loads((tmp_path / "out" / "report.json").read_text())
@@ -67,7 +67,7 @@ def test_same_output_and_memory(tmp_path: Path, script: str, environ: dict[str, 
 @pytest.mark.parametrize("script", ["amp_scaler.py", "recompute.py", "syncs.py"])
 def test_closes(tmp_path: Path, script: str) -> None:
     """The ledger adds up to the step that the script's own clock saw, on the host and on the device."""
-    report, _, times = _recorded(tmp_path, script)
+    report, _, times = _recorded(tmp_path, script, "--no-window")  # its steps are in the script's own times
     own = times["total"] if isinstance(times, dict) else times
     assert report["run"]["steps"] == len(own)
     after = own[report["run"]["warmup_steps"] :]
@@ -80,7 +80,7 @@ def test_closes(tmp_path: Path, script: str) -> None:
 
 def test_planted_sync_and_copy(tmp_path: Path) -> None:
     """Blocked and copying time are what the script measured around those calls, at that line."""
-    report, _, times = _recorded(tmp_path, "syncs.py")
+    report, _, times = _recorded(tmp_path, "syncs.py", "--no-window")
     skip = report["run"]["warmup_steps"]
     for phase, own in (("sync", times["sync"]), ("h2d", times["h2d"])):
         expected = sum(own[skip:]) / len(own[skip:])
@@ -98,3 +98,102 @@ def test_recompute_is_its_own_phase(tmp_path: Path) -> None:
         folder.mkdir()
         report, _, _ = _recorded(folder, "recompute.py", REENTRANT=reentrant)
         assert _phase(report, "recompute") > 0.3 * _phase(report, "forward")
+
+
+# -- the kernel window ---------------------------------------------------------------------------------------------
+
+
+def _idle(report: dict[str, Any]) -> dict[str, float]:
+    """Idle shares by cause; with the busy share they are all of a step."""
+    gpu = report["gpu"]
+    assert gpu["busy_share"] is not None, report["missing"]
+    shares = {entry["cause"]: entry["share"] for entry in gpu["idle"]}
+    assert sum(shares.values()) + gpu["busy_share"] == pytest.approx(1, abs=1e-6)
+    return shares
+
+
+def _busy(trace: Path) -> float:
+    """The busy share between the script's own marks, by its own trace: one event after the other."""
+    raw = json.loads(trace.read_text())
+    begin, end = json.loads(Path(f"{trace}.marks").read_text())
+    base = raw.get("baseTimeNanoseconds", 0)
+    work = sorted(
+        (base + event["ts"] * 1e3, base + (event["ts"] + event["dur"]) * 1e3)
+        for event in raw["traceEvents"]
+        if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")
+    )
+    busy, reached = 0.0, float(begin)
+    for start, stop in work:
+        busy += max(min(stop, end) - max(start, reached), 0)
+        reached = max(reached, min(stop, end))
+    return busy / (end - begin)
+
+
+@pytest.mark.parametrize("kind", ["data", "sync", "launch", "copy", "compute", "graphed"])
+def test_busy_share_is_what_a_trace_of_the_scripts_own_says(tmp_path: Path, kind: str) -> None:
+    own = tmp_path / "own.json"
+    bare = _run([sys.executable, str(SCRIPTS / "bound.py")], KIND=kind, PROFILE=str(own))
+    assert bare.returncode == 0, bare.stderr
+    report, _, _ = _recorded(tmp_path, "bound.py", KIND=kind)
+    _idle(report)
+    assert report["gpu"]["busy_share"] == pytest.approx(_busy(own), abs=0.06)
+    assert report["gpu"]["steps"] >= 3
+
+
+@pytest.mark.parametrize("kind", ["data", "sync", "launch"])
+def test_what_holds_the_gpu_up_is_told_apart(tmp_path: Path, kind: str) -> None:
+    report, _, _ = _recorded(tmp_path, "bound.py", KIND=kind)
+    shares = _idle(report)
+    cause = "data_wait" if kind == "data" else kind
+    assert max(shares, key=lambda name: shares[name]) == cause, shares
+    first = next(entry for entry in report["gpu"]["idle"] if entry["cause"] == cause)
+    assert Path(first["where"][0]["file"]).name == "bound.py"
+
+
+def test_copies_hold_the_step_up(tmp_path: Path) -> None:
+    report, _, _ = _recorded(tmp_path, "bound.py", KIND="copy")
+    assert _idle(report).get("h2d", 0) + report["gpu"]["copies_alone_share"] > 0.5
+    assert report["gpu"]["kinds"][0]["kind"] == "copies"
+
+
+def test_a_gpu_that_computes_is_busy(tmp_path: Path) -> None:
+    report, _, _ = _recorded(tmp_path, "bound.py", KIND="compute")
+    _idle(report)
+    assert report["gpu"]["busy_share"] > 0.9
+    assert report["gpu"]["kinds"][0]["kind"] == "matrix"
+    assert report["gpu"]["memory_peak"] > 6 * 4096 * 4096 * 4
+
+
+@pytest.mark.parametrize(("kind", "steps"), [("launch", "2500"), ("graphed", "20000")])
+def test_the_window_changes_neither_losses_nor_memory(tmp_path: Path, kind: str, steps: str) -> None:
+    """The number of steps must make the run last longer than the window needs to open."""
+    bare = _run([sys.executable, str(SCRIPTS / "bound.py")], KIND=kind, STEPS=steps)
+    report, stdout, _ = _recorded(tmp_path, "bound.py", KIND=kind, STEPS=steps)
+    _idle(report)
+    assert stdout == bare.stdout
+    assert report["run"]["steps"] == int(steps)
+
+
+@pytest.mark.parametrize("own", ["inside", "after"])
+def test_the_programs_own_profiler_works(tmp_path: Path, own: str) -> None:
+    report, stdout, _ = _recorded(tmp_path, "bound.py", KIND="launch", OWN=own)
+    assert stdout == "own profiler saw kernels: True\n"
+    if own == "inside":
+        reasons = {m["what"]: m["reason"] for m in report["missing"]}
+        assert "profiler itself" in reasons["gpu.busy_share"]
+    else:
+        _idle(report)
+
+
+def test_the_window_leaves_no_lasting_cost(tmp_path: Path) -> None:
+    """Steps before it and after it, within one process: blocks of both, their medians."""
+    report, _, seen = _recorded(tmp_path, "bound.py", KIND="launch", SECONDS="20")
+    _idle(report)
+    [opened], [closed] = seen["opened"], seen["closed"]
+    ends, now = [], seen["started"]
+    for seconds in seen["times"]:
+        now += seconds
+        ends.append(now)
+    before = sorted(t for t, end in zip(seen["times"], ends, strict=True) if opened - 2 < end < opened)
+    after = sorted(t for t, end in zip(seen["times"], ends, strict=True) if end > closed + 0.5)
+    assert after[len(after) // 2] < 1.1 * before[len(before) // 2]

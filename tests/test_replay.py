@@ -1,6 +1,7 @@
 """Exclusive time: whatever the log says, the phases add up, and each nanosecond is where it belongs."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -373,3 +374,59 @@ def test_whatever_happens_the_phases_add_up(thread, seed):
     rows = thread.rows()
     assert sum(sum(row.spent) for row in rows) == thread.time - began
     assert [row.end for row in rows] == sorted(row.end for row in rows)
+
+
+# -- the kernel window --------------------------------------------------------------------------------------------
+
+
+def test_rows_that_the_window_touches_are_marked_and_no_others(thread):
+    for i in range(6):
+        thread.batch(3)
+        if i == 2:
+            thread.does(wire.WINDOW_IN)
+        if i == 4:
+            thread.does(wire.WINDOW_OUT)
+        thread.model(10).backward(5).step(2)
+    flags = [bool(row.flags & replay.WINDOW) for row in thread.rows() if row.opened == replay.BATCH]
+    assert flags == [False, False, True, True, True, False]
+
+
+def test_a_row_that_is_split_stays_marked(thread):
+    thread.batch(3).does(wire.WINDOW_IN)
+    thread.backward(5).step(1).backward(5).step(1)  # its second step: the row is split at the first
+    rows = [row for row in thread.rows() if row.backwards]
+    assert len(rows) == 2
+    assert all(row.flags & replay.WINDOW for row in rows)
+
+
+def test_the_windows_spans_are_exclusive_whole_and_named(thread):
+    thread.batch(3).does(wire.WINDOW_IN)
+    began = thread.time
+    thread.model(10).passes(4).does(LEAF + SYNC, 3).backward(5).step(2)
+    thread.passes(6).does(wire.WINDOW_OUT)
+    thread.model(1)
+    spans = thread.replay.spans
+    assert [(s.phase, s.end - s.begin) for s in sorted(spans, key=lambda s: s.begin)] == [
+        (FORWARD, 10),
+        (LOSS, 1),
+        (SYNC, 3),
+        (BACKWARD, 5),
+        (OPTIMIZER, 2),
+        (OTHER, 6),
+    ]
+    ordered = sorted(spans, key=lambda s: s.begin)
+    assert ordered[0].begin == began
+    assert all(a.end == b.begin for a, b in pairwise(ordered))
+
+
+def test_a_span_has_the_line_of_the_event_it_began_at_and_a_leaf_its_own(thread):
+    thread.batch(3).does(wire.WINDOW_IN)
+    thread.replay.line(thread.time, 7)
+    thread.does(IN + LOGGING).passes(4)
+    thread.replay.line(thread.time, 9)
+    thread.does(LEAF + SYNC, 3).does(OUT + LOGGING, after=2)
+    assert [(s.phase, s.end - s.begin, s.place) for s in thread.replay.spans] == [
+        (LOGGING, 1, 7),
+        (SYNC, 3, 9),
+        (LOGGING, 2, 7),
+    ]

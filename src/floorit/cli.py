@@ -106,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="DIR", help=f"folder for record and report (default: a new one in {FOLDER}/)"
     )
     run.add_argument("--steps", type=_positive, metavar="N", help="end the program, cleanly, after N steady steps")
+    run.add_argument("--no-window", action="store_true", help="do not watch the GPU's kernels for a few steps")
     run.add_argument("--json", action="store_true", help="print report.json on stdout after the program has ended")
     run.add_argument("--quiet", action="store_true", help="no live line, no ledger: only the files")
     run.set_defaults(verb=_run)
@@ -134,7 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     shown.add_argument(
         "--out", type=Path, metavar="DIR", help=f"folder for record and report (default: a new one in {FOLDER}/)"
     )
-    shown.set_defaults(verb=_demo, steps=None, json=False, quiet=False)
+    shown.set_defaults(verb=_demo, steps=None, no_window=False, json=False, quiet=False)
 
     env = verbs.add_parser("env", help="describe this machine and the torch that programs would use")
     env.add_argument("--json", action="store_true", help="as JSON")
@@ -180,9 +181,12 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
         cwd=str(Path.cwd()),
         started=time.time(),
         environment=hardware.examine(folder),
+        window=not options.no_window,
     )
     runfile.save(folder, run)
-    watcher = live.Live(record, stream=sys.stderr, quiet=options.quiet, steps=options.steps)
+    watcher = live.Live(
+        record, stream=sys.stderr, quiet=options.quiet, steps=options.steps, window=not options.no_window
+    )
     try:
         code, seconds = launch.run(command, record, watcher.watch)
     finally:

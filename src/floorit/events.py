@@ -86,6 +86,15 @@ class Sample(msgspec.Struct, frozen=True):
     stack: tuple[Place, ...] = ()  # the user's lines, innermost first, and those of activation checkpointing among them
 
 
+class Span(msgspec.Struct, frozen=True):
+    """Time of the training thread in one phase, inside of the kernel window. Nanoseconds."""
+
+    begin: int
+    end: int
+    phase: int
+    place: Place | None
+
+
 class Process:
     """One process's record, as far as it has been read."""
 
@@ -106,6 +115,9 @@ class Process:
         self.readings: list[dict[str, Any]] = []  # of the settings in force
         self.ddp: dict[str, Any] | None = None
         self.ended: float | None = None
+        self.window: dict[str, Any] | None = None  # where the trace of the kernel window is, or why there is none
+        self.spans: list[Span] = []
+        self.memory_peak: int | None = None  # bytes that tensors had on the GPU
         self._replay: Replay | None = None
         self._played: int | None = None  # numbers of the log
         self._places: dict[tuple[int, int], Place] = {}
@@ -191,6 +203,8 @@ class Process:
                 weight = s.nanoseconds * _NANO
                 self.stretches.append(Sample(s.time * _NANO, s.phase, s.iterator, place, place, weight))
         replay.stretches.clear()
+        self.spans += [Span(s.begin, s.end, s.phase, self._places.get((pid, s.place))) for s in replay.spans]
+        replay.spans.clear()
 
     def _player(self, now: int = 0) -> Replay:
         if self._replay is None:
@@ -237,6 +251,10 @@ class Process:
             getattr(self, _LISTED[kind]).append(note)
         elif kind == "ddp":
             self.ddp = note
+        elif kind == "window":
+            self.window = note
+        elif kind == "memory":
+            self.memory_peak = max(self.memory_peak or 0, int(note["peak"]))
         elif kind == "end":
             self.ended = note["at"]
 

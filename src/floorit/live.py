@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -15,19 +16,24 @@ from floorit.record import wire
 REFRESH = 1.0  # seconds between two states of the line on a terminal
 PLAIN = 30.0  # seconds between two plain lines
 RECENT = 50  # iterations the line looks at
-STOP_MARGIN = 2.0  # seconds that every rank is given to hear of the end
+MARGIN = 2.0  # seconds that every rank is given to hear of what it is asked
+# The kernel window opens once so many steps were steady, for so many seconds in all.
+STEADY_STEPS, STEADY_SECONDS = 10, 3.0
+WINDOW_LIMIT = 90.0  # seconds that the end of a run waits for the window to be over; more than it ever takes
 
 
 class Live:
     """Reads the record as it grows, shows it, and asks the program to end where that was wished."""
 
-    def __init__(self, record: Path, *, stream: TextIO, quiet: bool, steps: int | None) -> None:
+    def __init__(self, record: Path, *, stream: TextIO, quiet: bool, steps: int | None, window: bool) -> None:
         self.reader = RecordReader(record)
         self._record = record
         self._stream = stream
         self._quiet = quiet
         self._steps = steps
         self._asked = False
+        self._wants_window = window
+        self._window_asked: float | None = None  # when
         self.warned = False
         self._started = self._last = time.monotonic()
         self._bar = None if quiet or not stream.isatty() else _BottomLine(stream)
@@ -35,21 +41,24 @@ class Live:
     def watch(self) -> None:
         """One look."""
         now = time.monotonic()
-        if now - self._last < (REFRESH if self._bar or self._steps else PLAIN):
+        is_due = self._bar or self._steps or self._wants_window
+        if now - self._last < (REFRESH if is_due else PLAIN):
             return
         self._last = now
         self.reader.read()
         self._warn()
         found = [(p, i) for p in self.reader.run() if (i := iterations.find(p)) is not None]
-        if self._steps and found:
+        if self._wants_window and found:
+            self._ask_for_window(found, now)
+        if self._steps and found and not self._window_is_open(found, now):
             self._ask_to_stop(found)
         if self._quiet:
             return
-        text = self._text(found)
         if self._bar:
-            self._bar.show(text)
+            self._bar.show(self._text(found))
         elif now - self._started >= PLAIN:
             self._started = now
+            text = self._text(found)
             print(f"floorit: {text}", file=self._stream, flush=True)
 
     def close(self) -> None:
@@ -72,23 +81,39 @@ class Live:
 
     def _ask_to_stop(self, found: list[tuple[Process, iterations.Iterations]]) -> None:
         """All ranks are to end after the same backward pass, a little later than the furthest has got to."""
-        steps = min(i.count - i.warmup for _, i in found)
-        if self._asked or self._steps is None or steps < self._steps:
-            return
-        self._asked = True
+        steps = min(len(i.after_warmup) for _, i in found)
+        if not self._asked and self._steps is not None and steps >= self._steps:
+            self._asked = True
+            self._ask("stop", found)
+
+    def _ask_for_window(self, found: list[tuple[Process, iterations.Iterations]], now: float) -> None:
+        """All ranks are to watch the same steps, once all are steady."""
+        if all(_is_settled(i) for _, i in found):
+            self._wants_window = False
+            with suppress(OSError):  # a folder that cannot be written is said elsewhere
+                self._ask("window", found)
+                self._window_asked = now
+
+    def _window_is_open(self, found: list[tuple[Process, iterations.Iterations]], now: float) -> bool:
+        """Whether it has been asked for and is not over yet: its steps do not count, so the end waits for it."""
+        if self._window_asked is None or now - self._window_asked > WINDOW_LIMIT:
+            return False
+        return any(process.window is None for process, _ in found)
+
+    def _ask(self, what: str, found: list[tuple[Process, iterations.Iterations]]) -> None:
+        """Tell all ranks to do something after the same backward pass, a little later than the furthest has got to."""
         furthest = max(int(p.rows["backwards"].sum()) for p, _ in found)
         pace = max(float(i.after_warmup[-RECENT:].mean()) for _, i in found)
-        margin = int(STOP_MARGIN / max(pace, 1e-6)) + 1 if len(found) > 1 else 0
-        request = self._record / "stop.part"
+        margin = int(MARGIN / max(pace, 1e-6)) + 1 if len(found) > 1 else 0
+        request = self._record / f"{what}.part"
         request.write_text(str(furthest + margin))
-        request.replace(self._record / "stop")
+        request.replace(self._record / what)
 
     def _text(self, found: list[tuple[Process, iterations.Iterations]]) -> str:
         if not found:
             return "recording; no training step yet"
         process, current = found[0]
-        recent = current.seconds[-RECENT:]
-        pace = float(recent.mean())
+        pace = float((current.after_warmup if len(current.after_warmup) else current.seconds)[-RECENT:].mean())
         parts = [f"step {current.count}", f"{pace * 1e3:,.{0 if pace >= 0.1 else 1}f} ms/step"]
         samples = float(current.samples[-RECENT:].mean())
         if samples and pace:
@@ -101,7 +126,7 @@ class Live:
 
     def _left(self, process: Process, current: iterations.Iterations, pace: float) -> str | None:
         if self._steps:
-            return f"{max(self._steps - (current.count - current.warmup), 0) * pace:.0f} s left"
+            return f"{max(self._steps - len(current.after_warmup), 0) * pace:.0f} s left"
         rows = process.rows
         this = process.iterators.get(int(rows["iterator"][-1]), {})
         length = process.loaders.get(this.get("loader", 0), {}).get("length")
@@ -109,6 +134,12 @@ class Live:
             return None
         done = int(((rows["iterator"] == this["id"]) & (rows["opened"] == replay.BATCH)).sum())
         return f"{max(length - done, 0) * pace:.0f} s left in this epoch" if done <= length else None
+
+
+def _is_settled(current: iterations.Iterations) -> bool:
+    times = current.after_warmup
+    is_long_enough = len(times) >= STEADY_STEPS and float(times.sum()) >= STEADY_SECONDS
+    return is_long_enough and not current.compiled[-STEADY_STEPS:].any()
 
 
 def _waiting(process: Process, current: iterations.Iterations) -> float:

@@ -32,7 +32,7 @@ _LOADING = (DATA_WAIT, EPOCH_GAP)
 # What began a row.
 START, BATCH, EXHAUSTED, OPTIMIZER_STEP, BACKWARD_CALL = range(5)
 # What was seen in a row.
-GRAD_FORWARD, NO_GRAD_FORWARD, COMPILED, ANOMALY = 1, 2, 4, 8
+GRAD_FORWARD, NO_GRAD_FORWARD, COMPILED, ANOMALY, WINDOW = 1, 2, 4, 8, 16
 NO_QUEUE = 0xFFFF  # `ready` of a row whose loader has no queue
 
 # What an open phase was opened by, besides the phases themselves.
@@ -76,6 +76,15 @@ class Stretch(msgspec.Struct):
     iterator: int = 0
 
 
+class Span(msgspec.Struct):
+    """Time in one phase, inside of the kernel window."""
+
+    begin: int
+    end: int
+    phase: int
+    place: int  # the program's line that it began at; 0: not known
+
+
 class _Moment(msgspec.Struct):
     """A point in an open row at which it may have to be split."""
 
@@ -92,6 +101,7 @@ class Replay:
         self.rows: list[Row] = []  # closed since they were last taken
         self.looks: list[Look] = []  # named since they were last taken
         self.stretches: list[Stretch] = []  # named since they were last taken
+        self.spans: list[Span] = []  # named since they were last taken
         self.device: list[tuple[int, list[float]]] = []  # (number of the row, device seconds by phase)
         self._number = 0
         self._row = Row(START)
@@ -105,6 +115,8 @@ class Replay:
         self._lines: dict[int, int] = {}  # time of an event -> the program's line that it came from
         self._line = 0  # of the last event
         self._pending_stretches: list[Stretch] = []
+        self._in_window = False
+        self._pending_spans: list[Span] = []
         self._marked: list[int] | None = None  # phases that ended at each mark of the stretch being marked
         self._marked_row = 0
         self._marked_at = 0
@@ -130,7 +142,7 @@ class Replay:
         """A part of the log is lost: the row that it tore is not told, and nothing is known of the time up to now."""
         self._settled(self.clock.base)
         self.clock = Clock(now)
-        self._row, self._worked, self._stepped, self._marked = Row(EXHAUSTED), None, None, None
+        self._row, self._worked, self._stepped, self._marked = self._begin(EXHAUSTED), None, None, None
         self._cut(EXHAUSTED, 0)
 
     def marks(self, began: int, milliseconds: list[float]) -> None:
@@ -151,9 +163,15 @@ class Replay:
         clock = self.clock
         if wire.LEAF <= kind < wire.LEAF + len(PHASES):
             since = max(now - operand, clock.since)
+            place = self._lines.pop(now, 0) if self._lines else 0
+            if self._in_window:
+                self._span(since, clock.current, self._line)
+                self._spanned(Span(since, now, kind - wire.LEAF, place))
             clock.passes(now)
             clock.leaf(kind - wire.LEAF, max(0, now - since))
             return
+        if self._in_window:
+            self._span(now, clock.current, self._line)
         if self._line:
             self._stretch(now)
         self._line = self._lines.pop(now, 0) if self._lines else 0
@@ -288,6 +306,13 @@ class Replay:
             self._unread[self._marked_at] = (self._marked_row, self._marked)
             self._marked = None
 
+    def _window_in(self, _: int) -> None:
+        self._in_window = True
+        self._row.flags |= WINDOW
+
+    def _window_out(self, _: int) -> None:
+        self._in_window = False
+
     def _failed(self, _: int) -> None:
         """Nothing can be relied upon to end: begin again from outside."""
         self.clock.open.clear()
@@ -310,7 +335,18 @@ class Replay:
         stretch = Stretch(now, self._line, now - clock.since, clock.current, self._row.iterator)
         (self._pending_stretches if stretch.phase == PENDING else self.stretches).append(stretch)
 
+    def _span(self, end: int, phase: int, place: int) -> None:
+        self._spanned(Span(self.clock.since, end, phase, place))
+
+    def _spanned(self, span: Span) -> None:
+        if span.end > span.begin:
+            (self._pending_spans if span.phase == PENDING else self.spans).append(span)
+
     def _settled(self, phase: int) -> None:
+        for span in self._pending_spans:
+            span.phase = phase
+        self.spans += self._pending_spans
+        self._pending_spans.clear()
         if self._pending_looks:
             self.looks += [msgspec.structs.replace(look, phase=phase) for look in self._pending_looks]
             self._pending_looks.clear()
@@ -353,15 +389,19 @@ class Replay:
         clock, row, before = self.clock, self._row, moment.spent
         before[clock.base] += before[PENDING]
         before[PENDING] = 0
-        self._row = Row(opened, row.iterator, row.samples, backwards=row.backwards - moment.backwards)
+        flags = row.flags & WINDOW
+        self._row = Row(opened, row.iterator, row.samples, backwards=row.backwards - moment.backwards, flags=flags)
         row.backwards = moment.backwards
         clock.spent[:] = [total - part for total, part in zip(clock.spent, before, strict=True)]
         self._close(row, moment.time, before)
 
     def _cut(self, opened: int, iterator: int) -> None:
-        row, self._row = self._row, Row(opened, iterator)
+        row, self._row = self._row, self._begin(opened, iterator)
         self._worked = self._stepped = None
         self._close(row, self.clock.since, self.clock.cut())
+
+    def _begin(self, opened: int, iterator: int = 0) -> Row:
+        return Row(opened, iterator, flags=WINDOW if self._in_window else 0)
 
     def _close(self, row: Row, end: int, spent: list[int]) -> None:
         row.end, row.spent = end, spent[:PENDING]
@@ -386,4 +426,6 @@ _HANDLERS = {
     wire.MARKS_OUT: Replay._marks_out,
     wire.FAILED: Replay._failed,
     wire.END: Replay._end,
+    wire.WINDOW_IN: Replay._window_in,
+    wire.WINDOW_OUT: Replay._window_out,
 }

@@ -21,6 +21,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str
     started: float  # seconds since the epoch
     environment: Environment
+    window: bool = True  # whether the kernel window was wished for
     exit_code: int | None = None
     seconds: float | None = None
     told: Told | None = None  # what was declared, as its files were when the program ended

@@ -30,6 +30,8 @@ class Iterations(msgspec.Struct, frozen=True, kw_only=True):
     border: str  # what an iteration lies between: batches, optimizer steps, backward passes
     kind: Ints  # of each row
     of_row: Ints  # number of the iteration a row belongs to; -1 before the first
+    windowed: Bools  # whether a row was slowed down by the kernel window, or belongs to a step that was
+    slowed: Bools  # whether an iteration was
     seconds: Floats  # of each iteration, evaluation and gaps left out
     samples: Ints  # of each iteration
     compiled: Bools  # whether torch.compile ran in it
@@ -47,7 +49,8 @@ class Iterations(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def after_warmup(self) -> Floats:
-        return self.seconds[self.warmup :]
+        """Seconds of the iterations that count: neither warm-up nor slowed down by the kernel window."""
+        return self.seconds[self.warmup :][~self.slowed[self.warmup :]]
 
 
 def find(process: Process) -> Iterations | None:
@@ -139,11 +142,16 @@ def _build(
     compiled = np.zeros(count, bool)
     compiled[of_row[trains & ((rows["flags"] & replay.COMPILED) > 0)]] = True
     steps = _optimizer_steps(rows, of_row, of_row >= 0, count)
+    slowed = np.zeros(count, bool)
+    in_window = (rows["flags"] & replay.WINDOW) > 0
+    slowed[of_row[trains & in_window]] = True
     warmup = warmup_length(seconds, compiled)
     return Iterations(
         border=border,
         kind=kind,
         of_row=of_row,
+        windowed=in_window | (trains & slowed[of_row]),
+        slowed=slowed,
         seconds=seconds,
         samples=samples,
         compiled=compiled,
@@ -152,7 +160,7 @@ def _build(
         epochs=len(training),
         eval_passes=len(evaluation),
         warmup=warmup,
-        steady=is_steady(seconds[warmup:]),
+        steady=is_steady(seconds[warmup:][~slowed[warmup:]]),
         eval_iterators=frozenset(evaluation),
     )
 

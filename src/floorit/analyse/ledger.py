@@ -84,13 +84,15 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
 def draw(process: Process, iterations: Iterations) -> Ledger:
     """The ledger of the iterations after warm-up."""
     spent, begin, end = _spent(process, iterations)
-    count = max(iterations.count - iterations.warmup, 1)
+    count = max(len(iterations.after_warmup), 1)
     per_step = spent / count
     mean = float(per_step.sum())
     looks = _looks(process, iterations, begin, end)
     seconds = dict(zip(wire.PHASES, per_step.tolist(), strict=True))
     own = looks.get("other") or [  # too short for a look
-        s for s in process.stretches if begin <= s.at <= end and s.iterator not in iterations.eval_iterators
+        s
+        for s in _counted(process.stretches, process, iterations, begin, end)
+        if s.iterator not in iterations.eval_iterators
     ]
     known = _attributed(own)
     seconds["unattributed"] = seconds["other"] * (1 - known)
@@ -112,10 +114,9 @@ def draw(process: Process, iterations: Iterations) -> Ledger:
 
 def _looks(process: Process, iterations: Iterations, begin: float, end: float) -> dict[str, list[Sample]]:
     by_phase: dict[str, list[Sample]] = {}
-    for sample in process.samples:
-        if begin <= sample.at <= end:
-            phase = "eval" if sample.iterator in iterations.eval_iterators else wire.PHASES[sample.phase]
-            by_phase.setdefault(phase, []).append(sample)
+    for sample in _counted(process.samples, process, iterations, begin, end):
+        phase = "eval" if sample.iterator in iterations.eval_iterators else wire.PHASES[sample.phase]
+        by_phase.setdefault(phase, []).append(sample)
     return by_phase
 
 
@@ -125,15 +126,26 @@ def _spent(process: Process, iterations: Iterations) -> tuple[Floats, float, flo
     in_window = iterations.of_row >= iterations.warmup
     work = np.flatnonzero(in_window & (kind != BETWEEN))
     first, last = int(work[0]), int(work[-1])
-    window = slice(first, last + 1)
-    seconds = rows["seconds"][window].astype(np.float64)
-    evaluates = kind[window] == EVAL
+    counts = ~iterations.windowed[first : last + 1]
+    seconds = rows["seconds"][first : last + 1][counts].astype(np.float64)
+    evaluates = kind[first : last + 1][counts] == EVAL
     spent = seconds[~evaluates].sum(axis=0)
     spent[_EVAL] += seconds[evaluates].sum()
     # What follows the last iteration is the program's end, not training, but for what has a name of its own.
     named = [wire.PHASES.index(name) for name in ("logging", "checkpoint", "epoch_gap", "eval")]
-    spent[named] += rows["seconds"][last + 1 :][:, named].sum(axis=0)
+    after = rows["seconds"][last + 1 :][~iterations.windowed[last + 1 :]]
+    spent[named] += after[:, named].sum(axis=0)
     return spent, float(process.starts()[first]), float(rows["end"][last])
+
+
+def _counted(samples: list[Sample], process: Process, iterations: Iterations, begin: float, end: float) -> list[Sample]:
+    """Those after warm-up and outside of the kernel window."""
+    within = [s for s in samples if begin <= s.at <= end]
+    if not iterations.windowed.any():
+        return within
+    rows = np.searchsorted(process.rows["end"], [s.at for s in within])
+    counts = ~np.append(iterations.windowed, False)[rows]
+    return [s for s, counted in zip(within, counts.tolist(), strict=True) if counted]
 
 
 def _attributed(samples: list[Sample]) -> float:
@@ -147,11 +159,11 @@ def _device(process: Process, iterations: Iterations) -> dict[str, float] | None
     device = process.device
     rows = process.rows
     marked = device[device["row"] < len(rows)]
-    in_training = (iterations.of_row >= iterations.warmup) & (iterations.kind == TRAIN)
+    in_training = (iterations.of_row >= iterations.warmup) & (iterations.kind == TRAIN) & ~iterations.windowed
     marked = marked[in_training[marked["row"]]]
     if not len(marked):
         return None
-    rows_per_step = int(in_training.sum()) / max(iterations.count - iterations.warmup, 1)
+    rows_per_step = int(in_training.sum()) / max(len(iterations.after_warmup), 1)
     mean = marked["seconds"].astype(np.float64).mean(axis=0) * rows_per_step
     return dict(zip(wire.PHASES, mean.tolist(), strict=True))
 

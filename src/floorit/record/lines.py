@@ -25,6 +25,14 @@ class LineTrack:
             self.wanted -= 1
         else:
             self._before -= 1
+        self._begin()
+
+    def follow(self, border):
+        """Note the line of a border that has passed, and those of the stretch that follows."""
+        self._note(border)
+        self._begin()
+
+    def _begin(self):
         self.is_open = True
         self._log.now = self._now
 
@@ -35,7 +43,10 @@ class LineTrack:
 
     def _now(self):
         now = perf_counter_ns()
-        frame, kind = caller(2)
+        self._note(now)
+        return now
+
+    def _note(self, now):
+        frame, kind = caller(3)
         if frame is not None:  # no more than noted here: torch.compile would compile what of the library we call
             self._taken.append((now, frame.f_code, frame.f_lineno, kind))
-        return now

@@ -33,6 +33,7 @@ class Log:
         "started",
         "stop_at",
         "thread",
+        "window",
     )
 
     def __init__(self):
@@ -43,6 +44,7 @@ class Log:
         self.lines = None  # a LineTrack
         self.marker = None  # an EventTrack, once CUDA is in use
         self.stop_at = None  # backward passes after which the program is to end
+        self.window = None  # a Window, from when one is asked for to when it is over
         self.reset()
 
     def reset(self):
@@ -63,22 +65,27 @@ class Log:
 
     def leaf(self, phase, started):
         """A phase in which no other began has lasted since `started`."""
-        now = perf_counter_ns()
+        lines = self.lines
+        now = self.now() if lines is not None and lines.is_open else perf_counter_ns()
         self.extend((now, (now - started) << SHIFT | LEAF + phase))
 
     def at_border(self, word):
         """A border at which the stretch before may have been marked, or the one after is to be, or the program ends."""
-        marker, lines = self.marker, self.lines
+        marker, lines, window = self.marker, self.lines, self.window
         if marker is not None:
             marker.close()
         self.now = perf_counter_ns
-        self.extend((perf_counter_ns(), word))
+        now = perf_counter_ns()
+        self.extend((now, word))
         if self.due is not None:
             due, self.due = self.due, None
             due()
         if self.stop_at is not None and self.backwards >= self.stop_at:
             self.stop_at = None
             raise SystemExit(0)
+        if window is not None and window.at_border(now):
+            lines.follow(now)  # and no marks: they would be kernels' neighbours in the trace
+            return
         if lines is not None and lines.wanted and (marker is None or not lines.is_open):
             lines.open()
             return
@@ -86,7 +93,7 @@ class Log:
             lines.is_open = False
         if marker is not None:
             marker.open()
-        elif self.stop_at is None:
+        elif self.stop_at is None and self.window is None:
             self.attend = None
 
     def end(self):

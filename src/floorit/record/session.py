@@ -13,9 +13,12 @@ from .log import Log
 from .patch import Hooks, Patches
 from .sampler import Sampler, caller
 from .traces import hide_ours
+from .window import Kineto, Window, obstacle
 from .writer import Writer
 
-STOP = "stop"  # the parent writes here after how many backward calls the program is to end
+# The parent writes here after how many backward calls the program is to end, and the kernel window to open.
+STOP, WINDOW = "stop", "window"
+PEAK_EVERY = 5.0  # seconds between two readings of the peak of the GPU's memory
 
 
 class Session:
@@ -47,7 +50,12 @@ class Session:
         self.is_forked = False
         self.on_cuda = []  # installed when the program first uses CUDA
         self.readings = None  # of the settings in force, once their probe is installed
-        os.register_at_fork(before=self._stop_sampling, after_in_child=self._forked)
+        self.count_waiting = lambda: 0  # batches that the loader has ready
+        self.has_profiler = False  # whether the program has started a profiler of its own
+        self._window_asked = False
+        self._device = None  # the GPU that the training thread uses
+        self._peak_read = 0.0
+        os.register_at_fork(before=self._before_fork, after_in_child=self._forked)
         atexit.register(self.close)
         self._close_before(os, "_exit")
 
@@ -139,12 +147,21 @@ class Session:
         if not self.sampler.running:
             self.sampler.start()
         if self.on_cuda and self.torch.cuda.is_initialized():
+            self._device = self.torch.cuda.current_device()
             waiting, self.on_cuda = self.on_cuda, []
             for install in waiting:
                 install()
 
-    def _stop_sampling(self):
-        """Before a fork."""
+    def profiler_starts(self):
+        """The program starts a profiler of its own: ours must be out of its way."""
+        self.has_profiler = True
+        if self.log.window is not None:
+            self.log.window.give_up("the program uses torch's profiler itself")
+
+    def _before_fork(self):
+        window = self.log.window
+        if window is not None and window.is_watching and self.mine():  # a child must not inherit it open
+            window.give_up("the program started another process while it was open")
         self.sampler.stop()
         self.unsettled = True
 
@@ -195,6 +212,8 @@ class Session:
             self.writer.note("traces", at=time.perf_counter(), seconds=traced * 1e-9)
         if not self.is_worker:
             self._look_for_compilation()
+            if self._device is not None and time.perf_counter() - self._peak_read > PEAK_EVERY:
+                self._read_peak()
         # The looks and lines were taken first: the events they belong to are in this log, or in the next.
         blocks = [(wire.LOG_TAG, self.log.take()), (wire.FETCH_TAG, self._take_fetches())]
         if self.log.marker is not None:
@@ -205,6 +224,8 @@ class Session:
             self._look_for_stop()
             if self.readings is not None and self.readings.are_due():
                 self.log.due = self.readings.read
+            if not self._window_asked:
+                self._look_for_window()
             self.log.attend = self.log.at_border
             if self.on_cuda and self.torch.cuda.is_initialized():
                 self.unsettled = True
@@ -225,11 +246,37 @@ class Session:
             self.log.extend((now, (now - then) << wire.SHIFT | wire.COMPILED))
 
     def _look_for_stop(self):
+        backwards = self._asked(STOP)
+        if backwards is not None:
+            self.log.stop_at = backwards
+
+    def _look_for_window(self):
+        backwards = self._asked(WINDOW)
+        if backwards is not None:
+            self._window_asked = True
+            kineto = functools.partial(Kineto, self.torch)
+            self.log.window = Window(self.log, self.writer, backwards, kineto, self._obstacle, self.count_waiting)
+
+    def _obstacle(self):
+        return "the program uses torch's profiler itself" if self.has_profiler else obstacle(self.torch)
+
+    def _asked(self, name):
+        """After how many backward passes the parent wants something done; None: it has not asked."""
         try:
-            with open(os.path.join(self.folder, STOP)) as request:
-                self.log.stop_at = int(request.read() or 0)
+            with open(os.path.join(self.folder, name)) as request:
+                return int(request.read() or 0)
         except (OSError, ValueError):
-            pass
+            return None
+
+    def _read_peak(self):
+        """The most memory that tensors have had on the GPU so far. Asks torch's allocator, not the GPU."""
+        self._peak_read = time.perf_counter()
+        try:
+            peak = self.torch._C._cuda_memoryStats(self._device)["allocated_bytes"]["all"]["peak"]
+            self.writer.note("memory", device=self._device, peak=peak)
+        except Exception as error:
+            self._device = None
+            self.missing("gpu.memory_peak", repr(error))
 
     def close(self):
         """The process ends: write the rest."""
@@ -246,7 +293,10 @@ class Session:
             if not self.announced:
                 self._announce()
             self.log.stop_at = None
+            if self.log.window is not None:
+                self.log.window.give_up("the program ended before it was over")
             self.log.end()
+            self._peak_read = 0.0
             if self.log.marker is not None:
                 self.log.marker.end()
             if self.readings is not None and self.log.backwards:
@@ -272,6 +322,9 @@ class Session:
         if self.log.marker is not None:
             _never_free(self.log.marker)
             self.log.marker = None
+        self.log.window = None
+        self._window_asked = False
+        self._device = None
         self.log.reset()
         self.log.lines = LineTrack(self.log, self.sampler)
         if self.readings is not None:

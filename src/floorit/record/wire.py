@@ -63,7 +63,9 @@ LEAF = 64  # + phase: it began as many nanoseconds ago as the operand says, and 
     MARKS_OUT,
     FAILED,  # a probe has failed: what it began will not be told to end
     END,
-) = range(96, 112)
+    WINDOW_IN,  # from here on rows are slowed down by the kernel window: its preparation, its steps, its end
+    WINDOW_OUT,
+) = range(96, 114)
 OF_LOSS, TRAINED, WITH_GRAD, TRAINING = 1, 2, 4, 8
 SAMPLES_SHIFT = 4
 LOSS_KNOWN, WITH_ANOMALY, WITHOUT_ACCUMULATING = 1, 2, 4

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 
 from floorit import diagnose
+from floorit.analyse import gpu, iterations, ledger, settings, syncs, trace
 from floorit.analyse import input as loader_input
-from floorit.analyse import iterations, ledger, settings, syncs
 from floorit.diagnose import verdict
 from floorit.events import Process, RecordReader, read_record
 from floorit.hardware import Environment
@@ -20,10 +20,10 @@ from floorit.runfile import RunFile, load
 from floorit.stats import mean, median, rate
 
 # Parts of the report that this version does not measure.
-_LATER = (
-    Missing(what="gpu", reason="the GPU's own busy and idle time is not measured yet"),
-    Missing(what="floor", reason="the floor is not measured yet"),
-)
+_LATER = (Missing(what="floor", reason="the floor is not measured yet"),)
+
+_NO_CUDA = "the program did not use CUDA"
+_NO_WINDOW = "the program ended before the kernel window could open: train longer"
 
 
 class _Trained(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +54,6 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
     common: dict[str, Any] = {
         "program": program,
         "environment": _environment(run, processes),
-        "gpu": None,
         "floor": None,
         "record": str(folder),
     }
@@ -63,6 +62,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
             **common,
             run=None,
             step=None,
+            gpu=None,
             ledger=[],
             workers=None,
             syncs=[],
@@ -74,6 +74,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         )
     first = trained[0]
     workers = loader_input.describe(first.process, reader.workers_of(first.process), first.iterations)
+    watched, unwatched = _gpu(first, reader.folder, run)
     points = syncs.find(first.process, first.iterations)
     facts = diagnose.Facts(
         process=first.process,
@@ -90,10 +91,11 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         step=first.step,
         ledger=first.ledger.entries,
         workers=workers,
+        gpu=watched,
         syncs=points,
         settings=facts.settings,
         findings=findings,
-        missing=missing,
+        missing=[*missing, *unwatched],
         ranks=[Rank(rank=t.process.rank, step=t.step, ledger=t.ledger.entries) for t in trained] if trained[1:] else [],
         summary=_summary(findings[0], first.step),
     )
@@ -163,14 +165,14 @@ def _device_missing(trained: list[_Trained]) -> list[Missing]:
     said = []
     first = trained[0]
     if not len(first.process.device):
-        used = first.process.syncs or first.process.rows["seconds"][:, wire.H2D].any()
-        reason = "no step was marked on the GPU's clock: train longer" if used else "the program did not use CUDA"
+        used = _used_cuda(first.process)
+        reason = "no step was marked on the GPU's clock: train longer" if used else _NO_CUDA
         said.append(Missing(what="gpu_seconds", reason=reason))
     if first.ledger.samples < ledger.ENOUGH_LOOKS:
         reason = f"only {first.ledger.samples} looks at the stack: train longer for lines to rest on more"
         said.append(Missing(what="source lines", reason=reason))
-    if first.iterations.count - first.iterations.warmup < 10:
-        left = first.iterations.count - first.iterations.warmup
+    left = len(first.iterations.after_warmup)
+    if left < 10:
         said.append(Missing(what="a steady state", reason=f"only {left} steps after warm-up: train longer"))
     return said
 
@@ -187,6 +189,40 @@ def _settings_missing(run: RunFile, trained: list[_Trained]) -> list[Missing]:
         unread = run.told.unread.items()
         said += [Missing(what="declared settings", reason=f"{file}: {reason}") for file, reason in unread]
     return said
+
+
+def _used_cuda(process: Process) -> bool:
+    watched = process.memory_peak is not None or "file" in (process.window or {})
+    return bool(watched or len(process.device) or process.syncs or process.rows["seconds"][:, wire.H2D].any())
+
+
+def _gpu(trained: _Trained, folder: Path, run: RunFile) -> tuple[gpu.Gpu | None, list[Missing]]:
+    """The GPU's own time; what of it is not known, and why."""
+    process = trained.process
+    if not _used_cuda(process):
+        return None, [Missing(what="gpu", reason=_NO_CUDA)]
+    found = _in_window(trained, folder, run)
+    said = [Missing(what="gpu.power_watts", reason="power is not measured yet")]
+    if isinstance(found, str):
+        said.append(Missing(what="gpu.busy_share", reason=found))
+        found = gpu.Gpu()
+    return msgspec.structs.replace(found, memory_peak=process.memory_peak), said
+
+
+def _in_window(trained: _Trained, folder: Path, run: RunFile) -> gpu.Gpu | str:
+    """What the kernel window saw, or why there is nothing."""
+    window = trained.process.window
+    if window is None and trained.iterations.slowed.any():
+        return "the program was killed while the kernel window was open"
+    if window is None:
+        return _NO_WINDOW if run.window else "the kernel window was switched off (--no-window)"
+    if "file" not in window:
+        return f"there is no kernel window: {window.get('reason')}"
+    try:
+        seen = trace.parse((folder / Path(window["file"]).name).read_bytes())
+        return gpu.examine(trained.process, trained.iterations, window, seen)
+    except (OSError, ValueError) as error:
+        return f"the trace of the kernel window cannot be read: {error}"
 
 
 def _untrained(processes: list[Process]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Entry
 from floorit.analyse.settings import Setting
@@ -79,7 +80,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     step: StepFacts | None
     ledger: list[Entry]
     workers: Workers | None
-    gpu: dict[str, Any] | None
+    gpu: Gpu | None
     floor: dict[str, Any] | None
     syncs: list[SyncPoint]
     settings: list[Setting]

@@ -11,6 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Entry, Line
 from floorit.analyse.settings import Setting
@@ -91,6 +92,8 @@ def render(report: Report) -> RenderableType:
         parts += [_headline(report), Text(), _ledger(report.ledger), Text()]
         if report.workers is not None:
             parts += [_workers(report.workers), Text()]
+        if report.gpu is not None:
+            parts += [_gpu(report.gpu), Text()]
         parts += [*_lines(report), *_settings(report.settings), *_findings(report.findings)]
     parts += [*_missing(report), *_footer(report)]
     return Group(*parts)
@@ -176,6 +179,35 @@ def _workers(workers: Workers) -> RenderableType:
     return Group(Text(" · ".join(parts)), *lines)
 
 
+_IDLE = {
+    "data_wait": "waiting for data",
+    "launch": "the host could not issue work fast enough",
+    "sync": "the host was blocked, then had to issue work again",
+    "h2d": "copying to the GPU",
+    "comm": "waiting for other ranks",
+    "other": "the program's own code, and the GPU's own pauses",
+}
+
+
+def _gpu(gpu: Gpu) -> RenderableType:
+    """Busy and idle time, and the kinds of kernels that took most."""
+    peak = f"memory peak {size(gpu.memory_peak)}" if gpu.memory_peak is not None else ""
+    if gpu.busy_share is None:
+        return Text(f"GPU: {peak or 'its busy and idle time is not known'}")
+    parts = [f"GPU: busy {gpu.busy_share:.0%} of the {several(gpu.steps, 'step')} watched"]
+    if gpu.kernels_per_step is not None:
+        parts.append(f"{number(gpu.kernels_per_step)} kernels a step")
+    if gpu.tensor_share is not None:
+        parts.append(f"tensor cores about {gpu.tensor_share:.0%} of kernel time")
+    kinds = ", ".join(f"{kind.kind} {kind.share:.0%}" for kind in gpu.kinds[:4])
+    idle = [Text(f"  {i.share:5.1%} idle: {_IDLE[i.cause]}{_at(i.where)}") for i in gpu.idle if i.share >= SMALL]
+    return Group(Text(" · ".join(filter(None, [*parts, peak]))), Text(f"  kernels: {kinds}"), *idle)
+
+
+def _at(where: list[Line]) -> str:
+    return f", at {place(where[0])}" if where else ""
+
+
 def _lines(report: Report) -> list[RenderableType]:
     """Source lines by their share of the whole step."""
     shown = []
@@ -253,10 +285,12 @@ def _weight(finding: Finding) -> str:
 
 
 def _missing(report: Report) -> list[RenderableType]:
-    later = {"gpu", "floor"}
-    said = [m for m in report.missing if m.what not in later]
-    lines: list[RenderableType] = [Text(f"not measured: {m.what}: {m.reason}", style="dim") for m in said]
-    return lines
+    later = {"gpu.power_watts", "floor"}
+    by_reason: dict[str, list[str]] = {}
+    for m in report.missing:
+        if m.what not in later:
+            by_reason.setdefault(m.reason, []).append(m.what)
+    return [Text(f"not measured: {', '.join(what)}: {why}", style="dim") for why, what in by_reason.items()]
 
 
 def _footer(report: Report) -> list[RenderableType]:

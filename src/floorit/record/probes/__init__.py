@@ -11,6 +11,7 @@ from . import (
     logs,
     module,
     optimizer,
+    profiler,
     switches,
     worker,
 )
@@ -29,4 +30,5 @@ ALL = (
     ("debugging switches", switches.install),
     ("settings in force", in_force.install),
     ("configuration files", configs.install),
+    ("the program's own profiler", profiler.install),
 )

@@ -1,6 +1,7 @@
 """Batches: when one is asked for, how long it takes, how large it is, how many wait."""
 
 import os
+import weakref
 from threading import get_ident
 from time import perf_counter_ns
 
@@ -21,6 +22,7 @@ def install(session):
 
     batches = _Batches(session)
     session.hook(NAME, DataLoader.__init__, batches.made, names=("self",))
+    session.count_waiting = batches.count_waiting
     begins = (batches.enter_iter, batches.leave_iter, batches.made_iter)
     session.hook(NAME, DataLoader.__iter__, *begins, names=("self",))
     asks = (batches.enter_next, batches.got_none, batches.got)
@@ -77,6 +79,7 @@ class _Batches:
         self._makers = Known()  # of a loader: where it was made
         self._passes = Known()  # by its iterator
         self._loader_count = self._pass_count = 0
+        self._queue = None  # weak reference to the iterator that was last asked how many batches wait
 
     def made(self, loader):
         """A loader is being made."""
@@ -109,6 +112,7 @@ class _Batches:
         some = not log.batches & SOME
         session.time_fetches[0] = some
         if some and this.has_queue:
+            self._queue = weakref.ref(iterator)
             log.extend((perf_counter_ns(), _ready(iterator) << SHIFT | READY))
         word, this.word = this.word, this.number << SHIFT | NEXT_IN
         log.batches += 1
@@ -118,6 +122,11 @@ class _Batches:
         else:
             log.attend(word)
         return this
+
+    def count_waiting(self):
+        """How many batches wait to be taken; 0 where there is no queue."""
+        iterator = self._queue() if self._queue is not None else None
+        return 0 if iterator is None else _ready(iterator)
 
     def got(self, this, batch):
         log = self._log

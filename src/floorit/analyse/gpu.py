@@ -1,0 +1,318 @@
+"""What the GPU did in the kernel window: busy and idle time, why it was idle, and which kernels it ran."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from floorit.analyse.host import COMM, DATA_WAIT, H2D, LAUNCH, OTHER, SYNC, Segment, timeline
+from floorit.analyse.iterations import TRAIN, Iterations
+from floorit.analyse.kernels import kind_of, uses_tensor_cores
+from floorit.analyse.ledger import Line, lines
+from floorit.analyse.trace import Events, Ints, Trace
+from floorit.events import Process, Sample, Span
+
+CAUSES = (DATA_WAIT, LAUNCH, SYNC, H2D, COMM, OTHER)
+MOST_KERNELS = 10  # named in the report
+_NANO = 1e-9
+_EXACT = 1e-7  # seconds by which times of one border may differ after rounding
+
+Stretch = tuple[int, int]  # begin and end
+
+
+class Idle(msgspec.Struct, frozen=True, kw_only=True):
+    """Time in which nothing ran on the GPU, by what held it up."""
+
+    cause: str
+    share: float  # of a step
+    seconds: float  # a step
+    host: str  # the phase that the host was in for most of it; `gpu`: all was launched, the GPU itself waited
+    where: list[Line]
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """Kernels and copies of one kind."""
+
+    kind: str
+    seconds: float  # a step
+    share: float  # of the time of all kernels and copies, added up
+    count: float  # a step
+
+
+class Kernel(msgspec.Struct, frozen=True, kw_only=True):
+    """All runs of one kernel."""
+
+    name: str
+    kind: str
+    seconds: float
+    share: float
+    count: float
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True):
+    """The GPU in the steps of the kernel window; busy and idle shares add up to 1."""
+
+    steps: int = 0  # that were watched
+    step_seconds: float | None = None  # how long each took, being watched
+    busy_share: float | None = None
+    idle: list[Idle] = []
+    copies_alone_share: float | None = None  # of a step: copies ran and no kernel; part of busy
+    comm_alone_share: float | None = None  # of a step: communication ran and nothing else; part of busy
+    tensor_share: float | None = None  # of the time of all kernels and copies: on tensor cores, by their names
+    kinds: list[Kind] = []
+    kernels: list[Kernel] = []
+    kernels_per_step: float | None = None
+    launches_per_step: float | None = None
+    memory_peak: int | None = None  # bytes that tensors had at most
+    power_watts: float | None = None
+    power_limit_watts: float | None = None
+
+
+def examine(process: Process, iterations: Iterations, window: dict[str, Any], trace: Trace) -> Gpu | str:
+    """The GPU's time in the whole steps of a window, or why it cannot be told."""
+    count, stretches = _steps(process, iterations, *window["measured"])
+    if not count:
+        return "no whole step lies inside the kernel window"
+    to_trace = _Clocks(window["clocks"])
+    stretches = [(to_trace(begin), to_trace(end)) for begin, end in stretches]
+    work = _of_main_device(trace.work)
+    if not len(_inside(work, stretches)):
+        return "no kernel was seen in the kernel window"
+    if not len(trace.calls) or trace.calls.begin[-1] < stretches[-1][1]:
+        return "the trace of the kernel window ends too early"
+    spans = [msgspec.structs.replace(s, begin=to_trace(s.begin), end=to_trace(s.end)) for s in process.spans]
+    return _measure(count, stretches, work, trace.calls, spans)
+
+
+def _measure(count: int, stretches: list[Stretch], work: Events, calls: Events, spans: list[Span]) -> Gpu:
+    total = sum(end - begin for begin, end in stretches)
+    gaps = list(_gaps(work, stretches))
+    idle = sum(end - begin for begin, end, _ in gaps)
+    pieces = _pieces(gaps, work, calls, timeline(spans, calls, work))
+    kinds = np.array([kind_of(name) for name in work.names])
+    inside = _inside(work, stretches)
+    per_step = _NANO / count
+    added = int(_lengths(inside, stretches).sum())
+    return Gpu(
+        steps=count,
+        step_seconds=total * per_step,
+        busy_share=1 - idle / total,
+        idle=_idle(pieces, total, per_step),
+        copies_alone_share=_alone(work, kinds[work.name] == "copies", stretches, idle) / total,
+        comm_alone_share=_alone(work, kinds[work.name] == "communication", stretches, idle) / total,
+        tensor_share=_tensor(inside, stretches) / added,
+        kinds=_kinds(inside, stretches, per_step, count),
+        kernels=_kernels(inside, stretches, per_step, count),
+        kernels_per_step=int((kinds[inside.name] != "copies").sum()) / count,
+        launches_per_step=_launches(inside, calls, stretches) / count,
+    )
+
+
+# -- which stretch of the trace ------------------------------------------------------------------------------------
+
+
+class _Clocks:
+    """From the log's clock to the trace's, by moments at which both were read."""
+
+    def __init__(self, pairs: list[list[int]]) -> None:
+        self._moments = [log for log, _ in pairs]
+        self._ahead = [trace - log for log, trace in pairs]
+
+    def __call__(self, moment: int) -> int:
+        first = self._ahead[0]  # the rest is small enough for a float
+        moments = [m - self._moments[0] for m in self._moments]
+        ahead = np.interp(moment - self._moments[0], moments, [a - first for a in self._ahead])
+        return moment + first + round(float(ahead))
+
+
+def _steps(process: Process, iterations: Iterations, first: int, last: int) -> tuple[int, list[Stretch]]:
+    """How many whole steps lie between two moments, and the stretches of time that they make up."""
+    begins, ends = process.starts(), process.rows["end"]
+    trains = iterations.kind == TRAIN
+    inside = trains & (begins >= first * _NANO - _EXACT) & (ends <= last * _NANO + _EXACT)
+    torn = np.unique(iterations.of_row[trains & ~inside])
+    whole = inside & ~np.isin(iterations.of_row, torn)
+    stretches: list[Stretch] = []
+    for row in np.flatnonzero(whole).tolist():
+        begin, end = round(float(begins[row]) / _NANO), round(float(ends[row]) / _NANO)
+        if stretches and begin - stretches[-1][1] <= _EXACT / _NANO:
+            begin = stretches.pop()[0]
+        stretches.append((begin, end))
+    return len(np.unique(iterations.of_row[whole])), stretches
+
+
+def _of_main_device(work: Events) -> Events:
+    """Only what ran on the GPU that worked most."""
+    if not len(work):
+        return work
+    devices, which = np.unique(work.device, return_inverse=True)
+    busiest = devices[np.bincount(which, weights=work.end - work.begin).argmax()]
+    return work.take(work.device == busiest)
+
+
+def _inside(work: Events, stretches: list[Stretch]) -> Events:
+    touches = np.zeros(len(work), bool)
+    for begin, end in stretches:
+        touches |= (work.end > begin) & (work.begin < end)
+    return work.take(touches)
+
+
+def _lengths(work: Events, stretches: list[Stretch]) -> Ints:
+    """Nanoseconds of each that lie inside the stretches."""
+    length = np.zeros(len(work), np.int64)
+    for begin, end in stretches:
+        length += np.maximum(np.minimum(work.end, end) - np.maximum(work.begin, begin), 0)
+    return length
+
+
+# -- busy and idle -------------------------------------------------------------------------------------------------
+
+
+def _gaps(work: Events, stretches: Iterable[Stretch]) -> Iterator[tuple[int, int, int]]:
+    """Begin and end of each stretch in which nothing ran, and the number of the work that ended it (-1: none did)."""
+    for begin, end in stretches:
+        touching = np.flatnonzero((work.end > begin) & (work.begin < end))
+        begins = np.maximum(work.begin[touching], begin)
+        reached = np.maximum.accumulate(np.append(begin, np.minimum(work.end[touching], end)))
+        for i in np.flatnonzero(begins > reached[:-1]).tolist():
+            yield int(reached[i]), int(begins[i]), int(touching[i])
+        if reached[-1] < end:
+            following = int(np.searchsorted(work.begin, end))
+            yield int(reached[-1]), end, following if following < len(work) else -1
+
+
+def _alone(work: Events, chosen: NDArray[np.bool_], stretches: list[Stretch], idle: int) -> int:
+    """Nanoseconds in which only the chosen ran."""
+    return sum(end - begin for begin, end, _ in _gaps(work.take(~chosen), stretches)) - idle
+
+
+class _Piece(msgspec.Struct, frozen=True):
+    """Idle time of one cause; the phase the host was in, and what it was at."""
+
+    cause: str
+    nanoseconds: int
+    phase: str
+    at: Segment | None = None
+
+
+def _pieces(gaps: list[tuple[int, int, int]], work: Events, calls: Events, host: list[Segment]) -> list[_Piece]:
+    """Every gap, booked to what the host was doing until it had launched the work that ended the gap."""
+    launched = _launch_ends(work, calls)
+    begins = [segment.begin for segment in host]
+    is_comm = [kind_of(name) == "communication" for name in work.names]
+    pieces: list[_Piece] = []
+    for begin, end, ender in gaps:
+        issued = int(launched[ender]) if ender >= 0 and launched[ender] >= 0 else end
+        if issued <= begin:
+            pieces.append(_Piece(COMM if is_comm[work.name[ender]] else OTHER, end - begin, "gpu"))
+        else:
+            nearby = host[max(bisect_right(begins, begin) - 1, 0) : bisect_left(begins, min(issued, end))]
+            pieces += _until_issued(begin, min(issued, end), end, nearby)
+    return [piece for piece in pieces if piece.nanoseconds > 0]
+
+
+def _until_issued(begin: int, issued: int, end: int, host: list[Segment]) -> Iterator[_Piece]:
+    """One gap: what the host was at until the launch, and how long the launched work took to begin.
+
+    Where the gap began while the host was blocked until the GPU was done, it had to fill an empty queue: then issuing
+    is part of what the blocking call costs.
+    """
+    blocked = host[0] if host and host[0].begin <= begin < host[0].end and host[0].cause == SYNC else None
+    now, phase, last = begin, "unknown", None
+    for segment in host:
+        if segment.end <= now:
+            continue
+        yield _Piece(OTHER, min(segment.begin, issued) - now, "unknown")
+        upto = min(segment.end, issued)
+        since = max(now, segment.begin)
+        if segment.cause == LAUNCH and blocked is not None:
+            yield _Piece(SYNC, upto - since, segment.phase, blocked)
+        else:
+            yield _Piece(segment.cause, upto - since, segment.phase, segment)
+        now, phase, last = max(now, upto), segment.phase, segment
+    yield _Piece(OTHER, issued - now, "unknown")
+    yield _Piece(LAUNCH if blocked is None else SYNC, end - issued, phase, blocked or last)
+
+
+def _launch_ends(work: Events, calls: Events) -> Ints:
+    """When the call that launched each piece of work returned; -1 where it was not seen."""
+    order = np.argsort(calls.correlation, kind="stable")
+    known = calls.correlation[order]
+    at = np.minimum(np.searchsorted(known, work.correlation), len(known) - 1)
+    found = (known[at] == work.correlation) & (work.correlation >= 0)
+    return np.where(found, calls.end[order][at], -1)
+
+
+def _idle(pieces: list[_Piece], total: int, per_step: float) -> list[Idle]:
+    """By cause, the longest first."""
+    found = []
+    for cause in CAUSES:
+        own = [piece for piece in pieces if piece.cause == cause]
+        nanoseconds = sum(piece.nanoseconds for piece in own)
+        phases = Counter[str]()
+        for piece in own:
+            phases[piece.phase] += piece.nanoseconds
+        if nanoseconds:
+            [(host, _)] = phases.most_common(1)
+            share, seconds = nanoseconds / total, nanoseconds * per_step
+            found.append(Idle(cause=cause, share=share, seconds=seconds, host=host, where=_where(own)))
+    return sorted(found, key=lambda idle: -idle.share)
+
+
+def _where(pieces: list[_Piece]) -> list[Line]:
+    """The lines that the host was at; their shares are of all the pieces, those without a line included."""
+    known = [(piece, piece.at.place) for piece in pieces if piece.at is not None and piece.at.place is not None]
+    share = sum(piece.nanoseconds for piece, _ in known) / sum(piece.nanoseconds for piece in pieces)
+    found = lines(Sample(0.0, 0, 0, place, place, piece.nanoseconds) for piece, place in known)
+    return [msgspec.structs.replace(line, share=line.share * share) for line in found]
+
+
+# -- kernels -------------------------------------------------------------------------------------------------------
+
+
+def _tensor(work: Events, stretches: list[Stretch]) -> int:
+    uses = np.array([uses_tensor_cores(name) for name in work.names], bool)
+    return int(_lengths(work, stretches)[uses[work.name]].sum())
+
+
+def _by_name(work: Events, stretches: list[Stretch]) -> list[tuple[str, int, int]]:
+    """Name, nanoseconds and how many, the longest first."""
+    size = len(work.names)
+    seconds = np.bincount(work.name, weights=_lengths(work, stretches), minlength=size)
+    counts = np.bincount(work.name, minlength=size)
+    found = zip(work.names, seconds.astype(np.int64).tolist(), counts.tolist(), strict=True)
+    return sorted((row for row in found if row[2]), key=lambda row: -row[1])
+
+
+def _kernels(work: Events, stretches: list[Stretch], per_step: float, steps: int) -> list[Kernel]:
+    found = _by_name(work, stretches)
+    added = sum(ns for _, ns, _ in found)
+    return [
+        Kernel(name=name, kind=kind_of(name), seconds=ns * per_step, share=ns / added, count=count / steps)
+        for name, ns, count in found[:MOST_KERNELS]
+    ]
+
+
+def _kinds(work: Events, stretches: list[Stretch], per_step: float, steps: int) -> list[Kind]:
+    totals: dict[str, list[int]] = {}
+    for name, ns, count in _by_name(work, stretches):
+        entry = totals.setdefault(kind_of(name), [0, 0])
+        entry[0] += ns
+        entry[1] += count
+    added = sum(ns for ns, _ in totals.values())
+    return [
+        Kind(kind=kind, seconds=ns * per_step, share=ns / added, count=count / steps)
+        for kind, (ns, count) in sorted(totals.items(), key=lambda item: -item[1][0])
+    ]
+
+
+def _launches(work: Events, calls: Events, stretches: list[Stretch]) -> int:
+    """Calls that launched something."""
+    inside = _inside(calls, stretches)
+    return int(np.isin(inside.correlation, work.correlation[work.correlation >= 0]).sum())

@@ -1,0 +1,215 @@
+"""The kernel window: for a few steps, once, everything that the GPU ran, through torch's own profiler.
+
+It opens at a border of the loop that the parent has named, and closes at a later one. A kernel that was launched before
+it opened is not seen, and one that still runs when it closes is lost: so the steps that count begin when the GPU has
+done all that was launched before, and it closes when the GPU has done all that was launched in them. Both are told by
+an event that is asked now and then, never waited for. Opening and closing hold the program up while the loader's
+workers go on, so no step counts, in the window or after it, before the loader is no further ahead than it was.
+"""
+
+import os
+import time
+from threading import get_ident
+from time import perf_counter_ns
+
+from .wire import WINDOW_IN, WINDOW_OUT
+
+# How many steps count: so many seconds of them, at least and at most so many; but where steps are long, one that has
+# taken so long is enough, because a trace grows by megabytes a second.
+SECONDS, FEWEST, MOST = 1.0, 3, 10
+LONG = 3.0
+LIMIT = 60.0  # seconds after which it is closed, whatever it has seen
+CATCH_UP = 10.0  # seconds after which the loader is taken to be as far ahead as it always is
+# Tools that use CUPTI too, which serves one at a time.
+_TOOLS = {"KINETO_USE_DAEMON": "a profiling daemon", "CUDA_INJECTION64_PATH": "a tool injected into CUDA"}
+_TOOL_PREFIXES = {"NSYS_": "Nsight Systems", "NV_NSIGHT_": "an Nsight tool", "NV_COMPUTE_PROFILER_": "Nsight Compute"}
+_LOG_LEVEL = "KINETO_LOG_LEVEL"  # without it some versions write to the program's stderr
+
+_WAITING, _WARMING, _MEASURING, _DRAINING, _SETTLING, _OVER = range(6)
+
+
+class Kineto:
+    """Torch's profiler without its Python half, which synchronizes and which compiled code looks at."""
+
+    def __init__(self, torch):
+        from torch._C import _autograd, _profiler
+
+        self._calls = _autograd
+        self._event = torch.cuda.Event
+        self.capturing = torch.cuda.is_current_stream_capturing
+        # Launches are among CUDA's own activities; the CPU's would cost a callback for each operator.
+        self._activities = {_profiler.ProfilerActivity.CUDA}
+        state, config = _profiler.ProfilerState.KINETO, _profiler._ExperimentalConfig()
+        self._config = _profiler.ProfilerConfig(state, False, False, False, False, False, config)
+
+    def start(self):
+        loud = _LOG_LEVEL not in os.environ
+        if loud:
+            os.environ[_LOG_LEVEL] = "99"
+        try:
+            self._calls._prepare_profiler(self._config, self._activities)
+            self._calls._enable_profiler(self._config, self._activities)
+        finally:
+            if loud:
+                del os.environ[_LOG_LEVEL]
+
+    def stop(self):
+        """What was seen: it has `save(path)`."""
+        return self._calls._disable_profiler()
+
+    def cancel(self):
+        """Stop, if it has started."""
+        if self._calls._profiler_enabled():
+            self._calls._disable_profiler()
+
+    def mark(self):
+        """An event that is done when the GPU has done all that was launched so far."""
+        event = self._event()
+        event.record()
+        return event
+
+
+def obstacle(torch):
+    """Why kernels cannot be watched here, or None."""
+    if not torch.cuda.is_initialized():
+        return "the program did not use CUDA"
+    if torch.version.cuda is None:
+        return "only NVIDIA GPUs are watched"
+    if torch._C._autograd._profiler_enabled() or torch.autograd.profiler._is_profiler_enabled:
+        return "another profiler was active"
+    for name in os.environ:
+        tool = _TOOLS.get(name) or next((t for prefix, t in _TOOL_PREFIXES.items() if name.startswith(prefix)), None)
+        if tool:
+            return "%s may be attached (%s is set)" % (tool, name)
+    if torch.profiler.ProfilerActivity.CUDA not in torch.autograd._supported_activities():
+        return "this build of torch cannot watch kernels"
+    return None
+
+
+class Window:
+    """One window, from when it is asked for to when its trace is written, or to why there is none."""
+
+    def __init__(self, log, writer, begin, kineto, find_obstacle, count_waiting):
+        self._log = log
+        self._writer = writer
+        self._begin = begin  # backward passes after which it opens
+        self._make_kineto = kineto  # () -> Kineto; called at the border, where its cost is left out
+        self._find_obstacle = find_obstacle
+        self._count_waiting = count_waiting
+        self._waited = 0  # batches that waited when it opened
+        self._kineto = None
+        self._state = _WAITING
+        self._mark = None
+        self._opened = self._thread = 0
+        self._resumed = 0  # when it last held the program up
+        self._passes = 0  # backward passes at the last border that ended a step
+        self._first = self._last = 0  # when the steps that count began and ended
+        self._steps = 0
+        self._clocks = []
+
+    @property
+    def is_watching(self):
+        return self._state in (_WARMING, _MEASURING, _DRAINING)
+
+    def at_border(self, now):
+        """A border has passed; whether the stretch that follows is inside of the window."""
+        if self._log.backwards < self._begin:
+            return False
+        try:
+            return self._advance(now)
+        except Exception as error:
+            self.give_up("it failed: %r" % (error,))
+            return False
+
+    def give_up(self, reason):
+        """Close it, if it is open, and say why there is no trace."""
+        was_watching = self.is_watching
+        if self._state == _SETTLING:
+            self._end()
+        elif self._state != _OVER:
+            try:
+                if was_watching and get_ident() == self._thread:
+                    self._kineto.cancel()
+            except Exception as error:
+                reason = "%s; and it could not be closed: %r" % (reason, error)
+            self._writer.note("window", reason=reason)
+            self._end(was_watching)
+
+    def _advance(self, now):
+        if self._state == _WAITING:
+            return self._open()
+        if self._state == _SETTLING:
+            if self._has_caught_up(now):
+                self._end()
+            return False
+        if self._kineto.capturing():  # asking after an event would spoil the program's graph
+            return True
+        if now - self._opened > LIMIT * 1e9:
+            self.give_up("its steps were not over after %d s" % LIMIT)
+            return False
+        if self._log.backwards == self._passes:
+            return True  # not the end of a step
+        self._passes = self._log.backwards
+        return self._next_step(now)
+
+    def _open(self):
+        reason = self._find_obstacle()
+        if reason is not None:
+            self.give_up(reason)
+            return False
+        kineto = self._kineto = self._make_kineto()
+        if kineto.capturing():
+            return False
+        self._waited = self._count_waiting()
+        self._thread, self._opened = get_ident(), perf_counter_ns()
+        self._state = _WARMING
+        self._log.extend((self._opened, WINDOW_IN))
+        kineto.start()
+        self._resumed = perf_counter_ns()
+        self._clocks.append(_clocks())
+        self._mark = kineto.mark()
+        self._passes = self._log.backwards
+        return True
+
+    def _next_step(self, now):
+        """A step has ended at `now`."""
+        if self._state == _WARMING:
+            if self._mark.query() and self._has_caught_up(now):
+                self._state, self._first = _MEASURING, now
+        elif self._state == _MEASURING:
+            self._steps += 1
+            if self._is_enough((now - self._first) * 1e-9):
+                self._state, self._last, self._mark = _DRAINING, now, self._kineto.mark()
+        elif self._mark.query():
+            self._save()
+            return False
+        return True
+
+    def _is_enough(self, seconds):
+        return self._steps >= MOST or (self._steps >= FEWEST and seconds >= SECONDS) or seconds >= LONG
+
+    def _save(self):
+        self._clocks.append(_clocks())
+        name = "window-%s-%d.json" % (os.uname().nodename, os.getpid())
+        path = os.path.join(self._writer.folder, name)
+        self._kineto.stop().save(path + ".part")
+        os.replace(path + ".part", path)
+        self._state, self._resumed = _SETTLING, perf_counter_ns()
+        self._writer.note("window", file=name, measured=[self._first, self._last], clocks=self._clocks)
+
+    def _has_caught_up(self, now):
+        return self._count_waiting() <= self._waited or now - self._resumed > CATCH_UP * 1e9
+
+    def _end(self, was_begun=True):
+        self._state = _OVER
+        if was_begun:
+            self._log.extend((perf_counter_ns(), WINDOW_OUT))
+        self._mark = self._kineto = None
+        self._log.window = None
+
+
+def _clocks():
+    """The log's clock and the trace's (nanoseconds since the epoch), read at one moment."""
+    before = perf_counter_ns()
+    wall = time.time_ns()
+    return [(before + perf_counter_ns()) // 2, wall]
