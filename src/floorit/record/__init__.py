@@ -1,5 +1,7 @@
 """The recorder: what runs inside the user's process. The standard library and the user's own torch, nothing else."""
 
+import json
+import os
 import sys
 from types import CodeType, FunctionType
 
@@ -12,7 +14,7 @@ def arm(folder):
 
 
 def _install(folder, torch):
-    from . import probes
+    from . import probes, replaying
     from .session import Session
 
     session = Session(folder, torch)
@@ -21,8 +23,24 @@ def _install(folder, torch):
             install(session)
         except Exception as error:
             session.missing(name, "the probe could not be installed: %r" % (error,))
+    if replaying.VARIABLE in os.environ:
+        _override(session)
     after_import("torch._dynamo.eval_frame", lambda dynamo: _hide_from_compiler(session, dynamo))
     session.log.reset()
+
+
+def _override(session):
+    """Take the data path away, and count a step's work in the end: this is the floor run."""
+    from . import flops, replaying
+
+    for name, install in (
+        (replaying.NAME, lambda: replaying.install(session, json.loads(os.environ[replaying.VARIABLE]))),
+        (flops.NAME, lambda: flops.install(session)),
+    ):
+        try:
+            install()
+        except Exception as error:
+            session.missing(name, "it could not be installed: %r" % (error,))
 
 
 def _hide_from_compiler(session, dynamo):

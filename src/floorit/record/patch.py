@@ -13,6 +13,15 @@ import sys
 import types
 
 
+class Instead:
+    """What `enter` returns where the function is not to run: this is its value."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+
 class Hooks:
     """What runs around one function; `failed` hears of an exception in any of them and must switch them off."""
 
@@ -27,13 +36,25 @@ class Hooks:
         "leave",
         "log",
         "outermost",
+        "replaces",
         "result",
         "result_is_last",
         "returning",
     )
 
+    Instead = Instead
+
     def __init__(
-        self, enter, leave=None, result=None, returning=None, gate=None, result_is_last=False, outermost=False, log=None
+        self,
+        enter,
+        leave=None,
+        result=None,
+        returning=None,
+        gate=None,
+        result_is_last=False,
+        outermost=False,
+        replaces=False,
+        log=None,
     ):
         self.enter = enter  # (named arguments) -> token, or None to leave this call alone
         self.leave = leave  # (token), however the function ends; or a word for the log
@@ -42,6 +63,7 @@ class Hooks:
         self.result_is_last = result_is_last  # then `leave` is not called any more
         self.returning = returning  # (token) before the returned expression is evaluated
         self.gate = gate  # a list of one: the hooks run while it holds a true value
+        self.replaces = replaces  # whether `enter` may return an Instead
         self.outermost = outermost  # calls inside a call run the function's own code, at no cost at all
         self.function = self.bare = self.hooked = None  # the function, its own code and ours
         self.failed = self.off
@@ -192,6 +214,10 @@ _LEAVE_BY_WORD = """
 if _fl_token is not None:
     _fl.log.extend((_fl.log.now(), {word}))
 """
+_REPLACED = """
+if _fl_token.__class__ is _fl.Instead:
+    return _fl_token.value
+"""
 _STAND_ASIDE = """
 if _fl_token is not None and _fl.function.__code__ is _fl.hooked:
     _fl.function.__code__ = _fl.bare
@@ -248,6 +274,8 @@ def _hooked(body, hooks, names):
     if hooks.outermost:
         around[-1].finalbody += _template(_STAND_BACK, first)
         around[-1:-1] = _template(_STAND_ASIDE, first)
+    if hooks.replaces:
+        around[-1:-1] = _template(_REPLACED, first)
     if hooks.result is not None or hooks.returning is not None:
         around[-1].body = _Returns().visit(ast.Module(body=copy.deepcopy(body), type_ignores=[])).body
     if hooks.gate is None:

@@ -23,6 +23,7 @@ def install(session):
     batches = _Batches(session)
     session.hook(NAME, DataLoader.__init__, batches.made, names=("self",))
     session.count_waiting = batches.count_waiting
+    session.number_of_loader = batches.number_of
     begins = (batches.enter_iter, batches.leave_iter, batches.made_iter)
     session.hook(NAME, DataLoader.__iter__, *begins, names=("self",))
     asks = (batches.enter_next, batches.got_none, batches.got)
@@ -127,6 +128,11 @@ class _Batches:
         """How many batches wait to be taken; 0 where there is no queue."""
         iterator = self._queue() if self._queue is not None else None
         return 0 if iterator is None else _ready(iterator)
+
+    def number_of(self, loader):
+        """The number of a loader in the record; 0 where it was never read on the training thread."""
+        known = self._loaders.get(id(loader))
+        return 0 if known is None else known.number
 
     def got(self, this, batch):
         log = self._log
