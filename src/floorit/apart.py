@@ -42,7 +42,7 @@ def main() -> int:
     parser.add_argument("--memory", type=int, required=True, help="bytes that may be written, for `overlay`")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="after --; without one it is only tried")
     given = parser.parse_args()
-    command = given.command[1:]
+    command = given.command[1:] if given.command[:1] == ["--"] else given.command  # some versions drop it
     try:
         if given.how == OVERLAY:
             overlay(given.scratch, given.keep, given.memory)
