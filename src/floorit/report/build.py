@@ -174,6 +174,9 @@ def _device_missing(trained: list[_Trained]) -> list[Missing]:
     left = len(first.iterations.after_warmup)
     if left < 10:
         said.append(Missing(what="a steady state", reason=f"only {left} steps after warm-up: train longer"))
+    elif first.ledger.is_ahead_of_gpu:
+        reason = "the host was still running ahead of the GPU, so a step takes longer than is shown: train longer"
+        said.append(Missing(what="a steady state", reason=reason))
     return said
 
 
