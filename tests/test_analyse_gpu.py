@@ -98,9 +98,26 @@ def test_streams_that_overlap_are_counted_once():
     assert found.idle[0].host == "gpu"
 
 
-def test_work_that_began_before_the_window_or_ends_after_it_counts_as_far_as_it_is_inside():
+def test_a_step_is_over_when_what_it_launched_is_done():
     found = Made().kernel(-3, 2, -4).kernel(9, 15, 0).examine()
-    assert found.busy_share == pytest.approx(0.3)
+    assert found.step_seconds == pytest.approx(0.013)
+    assert found.busy_share == pytest.approx(6 / 13)
+
+
+def test_a_host_that_runs_ahead_does_not_shorten_the_steps():
+    made = Made(steps=4, length=1.0)  # the host needs 1 ms for a step, the GPU 10
+    for step in range(-1, 5):
+        made.kernel(10 * step, 10 * step + 9, step).kernel(10 * step + 9, 10 * step + 10, step + 0.5)
+    found = made.examine()
+    assert (found.steps, found.kernels_per_step, found.launches_per_step) == (4, 2, 2)
+    assert found.step_seconds == pytest.approx(0.01)
+    assert found.busy_share == pytest.approx(1.0)
+
+
+def test_work_whose_launch_was_not_seen_moves_no_border():
+    found = Made().kernel(0, 5, 0).kernel(8, 30).examine()
+    assert found.step_seconds == pytest.approx(0.01)
+    assert found.busy_share == pytest.approx(0.7)
 
 
 def test_a_wait_for_data_is_the_cause_up_to_the_launch():
@@ -125,7 +142,7 @@ def test_a_host_that_issues_slowly_is_launch():
 
 
 def test_after_a_sync_filling_the_queue_again_is_its_cost():
-    made = Made().kernel(0, 4, -1).kernel(7, 10, 6.9)
+    made = Made().kernel(0, 4, 0).kernel(7, 10, 6.9)
     made.call("cudaStreamSynchronize", 1, 4.1)
     found = made.host((wire.FORWARD, 1), (wire.SYNC, 4.2, 33), (wire.FORWARD, 10, 20)).examine()
     assert shares(found) == {"sync": 30.0}
@@ -133,19 +150,19 @@ def test_after_a_sync_filling_the_queue_again_is_its_cost():
 
 
 def test_a_sync_inside_of_the_forward_pass_is_seen_by_its_call():
-    made = Made().kernel(0, 4, -1).kernel(7, 10, 6.9)
+    made = Made().kernel(0, 4, 0).kernel(7, 10, 6.9)
     made.call("cudaStreamSynchronize", 1, 4.1)
     assert shares(made.host((wire.FORWARD, 10)).examine()) == {"sync": 30.0}
 
 
 def test_what_follows_a_sync_keeps_its_own_cause():
-    made = Made().kernel(0, 2, -1).kernel(9, 10, 8.9)
+    made = Made().kernel(0, 2, 0).kernel(9, 10, 8.9)
     made.host((wire.SYNC, 2.5), (wire.LOGGING, 4.5, 7), (wire.DATA_WAIT, 8), (wire.H2D, 8.5), (wire.FORWARD, 10))
     assert shares(made.examine()) == {"data_wait": 35.0, "other": 20.0, "sync": 10.0, "h2d": 5.0}
 
 
 def test_a_blocking_copy_is_h2d_whatever_the_phase():
-    made = Made().kernel(0, 2, -1)
+    made = Made().kernel(0, 2, 0)
     made.copy(6, 7, 2.0, name="Memcpy HtoD (Pageable -> Device)")
     made.calls[-1]["dur"] = 4000  # the call lasts from 2 to 6: it copies to pinned memory first
     made.kernel(7, 10, 6.9).host((wire.OTHER, 10))
@@ -155,23 +172,23 @@ def test_a_blocking_copy_is_h2d_whatever_the_phase():
 
 
 def test_a_wait_right_after_a_copy_to_the_gpu_is_that_copy():
-    made = Made().kernel(0, 1, -1).copy(2, 4, 1.5)
+    made = Made().kernel(0, 1, 0).copy(2, 4, 1.5)
     made.call("cudaStreamSynchronize", 1.6, 6)
     found = made.kernel(7, 10, 6.5).host((wire.FORWARD, 10)).examine()
     assert shares(found)["h2d"] == 20.0  # 4 to 6
 
 
 def test_the_programs_own_code_is_other_but_for_its_launches():
-    made = Made().kernel(0, 1, -1).host((wire.OTHER, 10, 5))
+    made = Made().kernel(0, 1, 0).host((wire.OTHER, 10, 5))
     made.call("cudaLaunchKernel", 8, 9)
     made.work.append(_event("kernel", "k", 9, 10, 7, {"correlation": made._number, "stream": 7, "device": 0}))
     assert shares(made.examine()) == {"other": 70.0, "launch": 10.0}
 
 
 def test_waiting_for_other_ranks_is_comm():
-    made = Made().kernel(0, 5, -1).kernel(8, 10, -1, name="ncclDevKernel_AllReduce_Sum_f32", stream=9)
+    made = Made().kernel(0, 5, 0).kernel(8, 10, 0, name="ncclDevKernel_AllReduce_Sum_f32", stream=9)
     assert shares(made.host((wire.BACKWARD, 10)).examine()) == {"comm": 30.0}
-    made = Made().kernel(0, 5, -1).kernel(8, 10, 7.9)
+    made = Made().kernel(0, 5, 0).kernel(8, 10, 7.9)
     found = made.host((wire.BACKWARD, 5), (wire.GRAD_SYNC, 7.5), (wire.OPTIMIZER, 10)).examine()
     assert shares(found) == {"comm": 25.0, "launch": 5.0}
 

@@ -49,6 +49,7 @@ def report(findings: list[Finding], where: list[Line] | None = None, **more: Any
         ledger=[entry],
         workers=None,
         gpu=None,
+        machine=None,
         floor=None,
         syncs=[],
         settings=[],

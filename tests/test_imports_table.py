@@ -22,15 +22,17 @@ MAY_IMPORT = {
     "events": {"record", "replay"},
     "truth": {"stats"},
     "hardware": set(),
+    "vitals": set(),
+    "telemetry": {"vitals"},
     "declared": {"events", "record"},
     "runfile": {"declared", "hardware"},
-    "analyse": {"declared", "events", "replay", "stats", "record"},
+    "analyse": {"declared", "events", "replay", "stats", "record", "vitals"},
     "diagnose": {"analyse", "events", "replay", "stats", "record"},
-    "report": {"analyse", "diagnose", "events", "hardware", "runfile", "stats", "truth", "record"},
+    "report": {"analyse", "diagnose", "events", "hardware", "runfile", "stats", "truth", "record", "vitals"},
     "launch": {"record", "hardware"},
     "live": {"analyse", "events", "replay", "record"},
     "demo": {"truth"},
-    "cli": {"__init__", "demo", "launch", "live", "hardware", "runfile", "report", "truth", "declared"},
+    "cli": {"__init__", "demo", "launch", "live", "hardware", "runfile", "report", "truth", "declared", "telemetry"},
 }
 
 # What a part may import from outside of the standard library.
@@ -41,6 +43,8 @@ MAY_INSTALL = {
     "events": {"msgspec", "numpy"},
     "truth": {"msgspec"},
     "hardware": {"msgspec", "psutil", "pynvml"},
+    "vitals": {"msgspec"},
+    "telemetry": {"msgspec", "psutil", "pynvml"},
     "declared": {"msgspec", "tomli", "yaml"},
     "runfile": {"msgspec"},
     "analyse": {"msgspec", "numpy"},
@@ -53,13 +57,13 @@ MAY_INSTALL = {
 }
 
 # Pure: values in, values out. No torch, no other process, no clock.
-PURE = ("clock", "replay", "events", "stats", "truth", "declared", "analyse", "diagnose", "report")
+PURE = ("clock", "replay", "events", "stats", "truth", "vitals", "declared", "analyse", "diagnose", "report")
 IMPURE_MODULES = {"torch", "subprocess", "time", "datetime", "random", "socket", "threading", "multiprocessing"}
 
 # Only what the user sees may print, or write to a stream.
 SILENT = (
     *("clock", "replay", "events", "stats", "truth", "declared", "analyse", "diagnose"),
-    *("record", "runfile", "hardware"),
+    *("record", "runfile", "hardware", "vitals", "telemetry"),
 )
 # Of the recorder, what both sides of the file use: its format, and which keys mean a setting.
 SHARED = ("wire", "aliases")

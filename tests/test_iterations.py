@@ -43,10 +43,11 @@ class Rows:
     def evaluate(self, iterator, count=5, seconds=0.05):
         return self.train(count, iterator=iterator, seconds=seconds, steps=0, backwards=0, flags=NO_GRAD_FORWARD)
 
-    def find(self):
+    def find(self, memory_peak=None):
         process = events.Process()
         process.add(wire.JSON_TAG, b'{"kind": "process", "pid": 1, "started": 100.0}')
         process.add_rows(self._rows)
+        process.memory_peak = memory_peak  # known of a program that used the GPU
         return iterations.find(process)
 
 
@@ -217,3 +218,17 @@ def test_an_optimizer_after_another_is_not_a_turn():
     )
     found = found.find()
     assert (found.count, found.optimizer_steps) == (60, 60)
+
+
+def test_steps_in_which_the_host_runs_ahead_of_the_gpu_are_warm_up():
+    rows = Rows().start().train(1, seconds=2.0).train(12, seconds=0.01).train(60, seconds=0.1)
+    assert rows.find(memory_peak=1).warmup == 11  # of the next five, three are as long as the later ones
+    assert rows.find().warmup == 1  # nothing runs ahead on a CPU
+
+
+def test_what_the_host_does_ahead_after_the_kernel_window_counts_with_the_window():
+    rows = Rows().start().train(20, seconds=0.1).train(3, seconds=0.2, flags=GRAD_FORWARD | replay.WINDOW)
+    rows.train(5, seconds=0.01).train(20, seconds=0.1).train(1, seconds=0.01)
+    found = rows.find(memory_peak=1)
+    assert found.slowed.sum() == 8
+    assert found.after_warmup == pytest.approx([0.1] * 39 + [0.01])

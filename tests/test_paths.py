@@ -8,6 +8,9 @@ import msgspec
 import pytest
 from test_beside import at, finding, report
 
+from floorit.analyse.gpu import Gpu, Idle
+from floorit.analyse.ledger import Line
+from floorit.analyse.settings import Setting
 from floorit.report import paths
 from floorit.report.model import Program
 
@@ -43,3 +46,21 @@ def test_the_script_s_folder_is_known_from_the_command() -> None:
     shown = paths.with_short_paths(msgspec.structs.replace(drawn, program=program))
     assert shown.findings[0].where[0].file == "utils/loss.py"
     assert drawn.findings[0].where[0].file == "/work/project/utils/loss.py"
+
+
+def test_every_place_is_short_wherever_it_stands() -> None:
+    line = Line(file="/home/me/proj/train.py", line=3, function="main", share=1.0)
+    idle = Idle(cause="launch", share=0.5, seconds=0.1, host="forward", where=[line])
+    declared = Setting(name="num_workers", declared=4, declared_at="/home/me/proj/conf/a.yaml:8")
+    argued = Setting(name="amp", declared=True, declared_at="--amp on the command line")
+    whole = msgspec.structs.replace(
+        report([finding("input-bound", line)]),
+        program=Program(command=["train.py"], exit_code=0, seconds=1.0, cwd="/home/me/proj"),
+        gpu=Gpu(idle=[idle]),
+        settings=[declared, argued],
+    )
+    shown = paths.with_short_paths(whole)
+    assert shown.gpu is not None
+    assert shown.gpu.idle[0].where[0].file == shown.findings[0].where[0].file == "train.py"
+    assert [s.declared_at for s in shown.settings] == ["conf/a.yaml:8", "--amp on the command line"]
+    assert whole.findings[0].where[0].file == "/home/me/proj/train.py"

@@ -86,6 +86,7 @@ def examine(process: Process, iterations: Iterations, window: dict[str, Any], tr
         return "no kernel was seen in the kernel window"
     if not len(trace.calls) or trace.calls.begin[-1] < stretches[-1][1]:
         return "the trace of the kernel window ends too early"
+    stretches = _on_gpu(stretches, work, trace.calls)
     spans = [msgspec.structs.replace(s, begin=to_trace(s.begin), end=to_trace(s.end)) for s in process.spans]
     return _measure(count, stretches, work, trace.calls, spans)
 
@@ -110,7 +111,7 @@ def _measure(count: int, stretches: list[Stretch], work: Events, calls: Events, 
         kinds=_kinds(inside, stretches, per_step, count),
         kernels=_kernels(inside, stretches, per_step, count),
         kernels_per_step=int((kinds[inside.name] != "copies").sum()) / count,
-        launches_per_step=_launches(inside, calls, stretches) / count,
+        launches_per_step=_launch_count(inside, calls) / count,
     )
 
 
@@ -145,6 +146,22 @@ def _steps(process: Process, iterations: Iterations, first: int, last: int) -> t
             begin = stretches.pop()[0]
         stretches.append((begin, end))
     return len(np.unique(iterations.of_row[whole])), stretches
+
+
+def _on_gpu(stretches: list[Stretch], work: Events, calls: Events) -> list[Stretch]:
+    """Stretches of the host's time as the GPU has them: a step is over there when all that was launched in it is done.
+
+    Where the host runs ahead, that is long after the host went on.
+    """
+    launched = _launches(work, calls).begin
+    order = np.argsort(launched, kind="stable")[(launched < 0).sum() :]  # where the launch was seen
+    launched, done = launched[order], np.maximum.accumulate(work.end[order])
+
+    def reached(moment: int) -> int:
+        before = int(np.searchsorted(launched, moment))
+        return max(moment, int(done[before - 1])) if before else moment
+
+    return [(reached(begin), reached(end)) for begin, end in stretches]
 
 
 def _of_main_device(work: Events) -> Events:
@@ -203,7 +220,7 @@ class _Piece(msgspec.Struct, frozen=True):
 
 def _pieces(gaps: list[tuple[int, int, int]], work: Events, calls: Events, host: list[Segment]) -> list[_Piece]:
     """Every gap, booked to what the host was doing until it had launched the work that ended the gap."""
-    launched = _launch_ends(work, calls)
+    launched = _launches(work, calls).end
     begins = [segment.begin for segment in host]
     is_comm = [kind_of(name) == "communication" for name in work.names]
     pieces: list[_Piece] = []
@@ -240,13 +257,19 @@ def _until_issued(begin: int, issued: int, end: int, host: list[Segment]) -> Ite
     yield _Piece(LAUNCH if blocked is None else SYNC, end - issued, phase, blocked or last)
 
 
-def _launch_ends(work: Events, calls: Events) -> Ints:
-    """When the call that launched each piece of work returned; -1 where it was not seen."""
+class _Launches(msgspec.Struct, frozen=True):
+    """When the call that launched each piece of work began and returned; -1 where it was not seen."""
+
+    begin: Ints
+    end: Ints
+
+
+def _launches(work: Events, calls: Events) -> _Launches:
     order = np.argsort(calls.correlation, kind="stable")
     known = calls.correlation[order]
     at = np.minimum(np.searchsorted(known, work.correlation), len(known) - 1)
     found = (known[at] == work.correlation) & (work.correlation >= 0)
-    return np.where(found, calls.end[order][at], -1)
+    return _Launches(*(np.where(found, times[order][at], -1) for times in (calls.begin, calls.end)))
 
 
 def _idle(pieces: list[_Piece], total: int, per_step: float) -> list[Idle]:
@@ -312,7 +335,6 @@ def _kinds(work: Events, stretches: list[Stretch], per_step: float, steps: int) 
     ]
 
 
-def _launches(work: Events, calls: Events, stretches: list[Stretch]) -> int:
-    """Calls that launched something."""
-    inside = _inside(calls, stretches)
-    return int(np.isin(inside.correlation, work.correlation[work.correlation >= 0]).sum())
+def _launch_count(work: Events, calls: Events) -> int:
+    """Calls that launched the work."""
+    return int(np.isin(calls.correlation, work.correlation[work.correlation >= 0]).sum())

@@ -18,6 +18,9 @@ TRAIN, EVAL, BETWEEN = 0, 1, 2
 STEPS_PER_BATCH = 4  # more optimizer steps a batch than this: the batch is not the iteration
 WARMUP_WINDOW = 5  # iterations that must look like the later ones for warm-up to be over
 WARMUP_FACTOR = 1.5  # times the later median: more is warm-up
+# On a GPU the host runs ahead until the queue of launches is full: until then its steps are shorter than what the GPU
+# needs for one. Steps under the later median over this are such.
+AHEAD_FACTOR = 1.5
 STEADY_DRIFT = 0.15  # between the medians of the two halves after warm-up: more is not steady
 
 Ints = NDArray[np.int64]
@@ -145,7 +148,10 @@ def _build(
     slowed = np.zeros(count, bool)
     in_window = (rows["flags"] & replay.WINDOW) > 0
     slowed[of_row[trains & in_window]] = True
-    warmup = warmup_length(seconds, compiled)
+    on_gpu = process.memory_peak is not None or bool(len(process.device))
+    ahead = seconds < np.median(seconds[count // 2 :]) / AHEAD_FACTOR if on_gpu else np.zeros(count, bool)
+    warmup = warmup_length(seconds, compiled, ahead)
+    _extend(slowed, ahead)  # to watch kernels empties the queue of launches
     return Iterations(
         border=border,
         kind=kind,
@@ -177,7 +183,13 @@ def _samples(rows: Rows, of_row: Ints, trains: Bools, training: set[int] | None,
     return samples
 
 
-def warmup_length(seconds: Floats, compiled: Bools) -> int:
+def _extend(slowed: Bools, ahead: Bools) -> None:
+    """Count the iterations right after slowed ones, in which the host runs ahead again, as slowed too."""
+    for at in range(1, len(slowed)):
+        slowed[at] |= slowed[at - 1] and ahead[at]
+
+
+def warmup_length(seconds: Floats, compiled: Bools, ahead: Bools) -> int:
     """How many iterations at the start are unlike the later ones; at most half of all."""
     count = len(seconds)
     if count < 4:
@@ -185,8 +197,9 @@ def warmup_length(seconds: Floats, compiled: Bools) -> int:
     limit = WARMUP_FACTOR * float(np.median(seconds[count // 2 :]))
     most = count // 2
     for start in range(1, most + 1):
-        window = seconds[start : start + WARMUP_WINDOW]
-        if seconds[start] <= limit and np.median(window) <= limit and not compiled[start : start + WARMUP_WINDOW].any():
+        window = slice(start, start + WARMUP_WINDOW)
+        is_slow = seconds[start] > limit or np.median(seconds[window]) > limit
+        if not is_slow and not compiled[window].any() and ahead[window].mean() < 0.5:
             return start
     return most
 

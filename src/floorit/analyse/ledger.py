@@ -31,6 +31,7 @@ ORDER = (
     "unattributed",
 )
 MOST_LINES = 5  # source lines named for a phase
+AHEAD = 1.2  # the GPU's seconds of a step over the host's: more than the noise of both
 ENOUGH_LOOKS = 20  # at the stack: fewer are said to be few
 _EVAL = wire.PHASES.index("eval")
 
@@ -74,6 +75,11 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     def samples(self) -> int:
         """How many looks the lines rest on."""
         return sum(map(len, self.looks.values()))
+
+    @property
+    def is_ahead_of_gpu(self) -> bool:
+        """Whether the GPU needs longer for a step than the host took: then its queue was still filling up."""
+        return sum(entry.gpu_seconds or 0.0 for entry in self.entries) > AHEAD * self.mean
 
     def where(self, *phases: str) -> list[Line]:
         """The lines of these phases, largest first."""

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from floorit import diagnose
-from floorit.analyse import gpu, iterations, ledger, settings, syncs, trace
+from floorit import diagnose, vitals
+from floorit.analyse import gpu, iterations, ledger, machine, settings, syncs, trace
 from floorit.analyse import input as loader_input
 from floorit.diagnose import verdict
 from floorit.events import Process, RecordReader, read_record
@@ -63,6 +63,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
             run=None,
             step=None,
             gpu=None,
+            machine=None,
             ledger=[],
             workers=None,
             syncs=[],
@@ -74,7 +75,8 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         )
     first = trained[0]
     workers = loader_input.describe(first.process, reader.workers_of(first.process), first.iterations)
-    watched, unwatched = _gpu(first, reader.folder, run)
+    vital = machine.describe(vitals.load(folder), *_stretch(first))
+    watched, unwatched = _gpu(first, reader.folder, run, vital)
     points = syncs.find(first.process, first.iterations)
     facts = diagnose.Facts(
         process=first.process,
@@ -92,6 +94,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         ledger=first.ledger.entries,
         workers=workers,
         gpu=watched,
+        machine=vital,
         syncs=points,
         settings=facts.settings,
         findings=findings,
@@ -174,6 +177,9 @@ def _device_missing(trained: list[_Trained]) -> list[Missing]:
     left = len(first.iterations.after_warmup)
     if left < 10:
         said.append(Missing(what="a steady state", reason=f"only {left} steps after warm-up: train longer"))
+    elif first.ledger.is_ahead_of_gpu:
+        reason = "the host was still running ahead of the GPU, so a step takes longer than is shown: train longer"
+        said.append(Missing(what="a steady state", reason=reason))
     return said
 
 
@@ -196,17 +202,30 @@ def _used_cuda(process: Process) -> bool:
     return bool(watched or len(process.device) or process.syncs or process.rows["seconds"][:, wire.H2D].any())
 
 
-def _gpu(trained: _Trained, folder: Path, run: RunFile) -> tuple[gpu.Gpu | None, list[Missing]]:
-    """The GPU's own time; what of it is not known, and why."""
+def _stretch(trained: _Trained) -> tuple[float, float]:
+    """When the steps after warm-up began, and when the last row ended."""
+    after = np.flatnonzero(trained.iterations.of_row >= trained.iterations.warmup)
+    return float(trained.process.starts()[after[0]]), float(trained.process.rows["end"][-1])
+
+
+def _gpu(
+    trained: _Trained, folder: Path, run: RunFile, vital: machine.Machine | None
+) -> tuple[gpu.Gpu | None, list[Missing]]:
+    """The GPU's own time and power; what of it is not known, and why."""
     process = trained.process
     if not _used_cuda(process):
         return None, [Missing(what="gpu", reason=_NO_CUDA)]
-    found = _in_window(trained, folder, run)
-    said = [Missing(what="gpu.power_watts", reason="power is not measured yet")]
+    found, said = _in_window(trained, folder, run), []
     if isinstance(found, str):
         said.append(Missing(what="gpu.busy_share", reason=found))
         found = gpu.Gpu()
-    return msgspec.structs.replace(found, memory_peak=process.memory_peak), said
+    use = vital.gpu if vital is not None else None
+    if use is None or use.power_watts is None:
+        said.append(Missing(what="gpu.power_watts", reason="no sample of the GPU's power was taken while it trained"))
+    drawn = use.power_watts.value if use is not None and use.power_watts is not None else None
+    limit = use.power_limit_watts if use is not None else None
+    known = {"memory_peak": process.memory_peak, "power_watts": drawn, "power_limit_watts": limit}
+    return msgspec.structs.replace(found, **known), said
 
 
 def _in_window(trained: _Trained, folder: Path, run: RunFile) -> gpu.Gpu | str:

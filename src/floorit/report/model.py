@@ -9,6 +9,7 @@ import msgspec
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Entry
+from floorit.analyse.machine import Machine
 from floorit.analyse.settings import Setting
 from floorit.analyse.syncs import SyncPoint
 from floorit.diagnose import Finding
@@ -82,6 +83,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     workers: Workers | None
     gpu: Gpu | None
     floor: dict[str, Any] | None
+    machine: Machine | None
     syncs: list[SyncPoint]
     settings: list[Setting]
     findings: list[Finding]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
+from typing import Any
 
 import msgspec
 
-from floorit.analyse.ledger import Line
+from floorit.analyse.settings import Setting
 from floorit.report.model import Program, Report
 
 MOST = 40  # characters of a path: what the ledger has room for in 100 columns
@@ -15,19 +16,24 @@ _LEFT_OUT = "..."
 
 
 def with_short_paths(report: Report) -> Report:
-    """The same report, to be shown."""
+    """The same report, to be shown: every place in it, wherever it stands."""
     folders = _folders(report.program)
 
-    def shorten(where: list[Line]) -> list[Line]:
-        return [msgspec.structs.replace(line, file=short(line.file, folders)) for line in where]
+    def shown(value: Any) -> Any:
+        if isinstance(value, list):
+            return [shown(item) for item in value]
+        if not isinstance(value, msgspec.Struct):
+            return value
+        changes = {name: shown(getattr(value, name)) for name in value.__struct_fields__}
+        if "file" in changes:
+            changes["file"] = short(changes["file"], folders)
+        if isinstance(value, Setting) and value.declared_at and value.declared_at.startswith("/"):
+            file, _, line = value.declared_at.rpartition(":")
+            changes["declared_at"] = f"{short(file, folders)}:{line}"
+        return msgspec.structs.replace(value, **changes)
 
-    workers = report.workers
-    return msgspec.structs.replace(
-        report,
-        ledger=[msgspec.structs.replace(entry, where=shorten(entry.where)) for entry in report.ledger],
-        workers=msgspec.structs.replace(workers, where=shorten(workers.where)) if workers else None,
-        findings=[msgspec.structs.replace(finding, where=shorten(finding.where)) for finding in report.findings],
-    )
+    shortened: Report = shown(report)
+    return shortened
 
 
 def _folders(program: Program) -> list[PurePosixPath]:

@@ -192,8 +192,13 @@ _IDLE = {
 def _gpu(gpu: Gpu) -> RenderableType:
     """Busy and idle time, and the kinds of kernels that took most."""
     peak = f"memory peak {size(gpu.memory_peak)}" if gpu.memory_peak is not None else ""
+    power = ""
+    if gpu.power_watts is not None:
+        limit = f" of {gpu.power_limit_watts:.0f}" if gpu.power_limit_watts is not None else ""
+        power = f"power {gpu.power_watts:.0f}{limit} W"
     if gpu.busy_share is None:
-        return Text(f"GPU: {peak or 'its busy and idle time is not known'}")
+        known = " · ".join(filter(None, [peak, power]))
+        return Text(f"GPU: {known or 'its busy and idle time is not known'}")
     parts = [f"GPU: busy {gpu.busy_share:.0%} of the {several(gpu.steps, 'step')} watched"]
     if gpu.kernels_per_step is not None:
         parts.append(f"{number(gpu.kernels_per_step)} kernels a step")
@@ -201,7 +206,7 @@ def _gpu(gpu: Gpu) -> RenderableType:
         parts.append(f"tensor cores about {gpu.tensor_share:.0%} of kernel time")
     kinds = ", ".join(f"{kind.kind} {kind.share:.0%}" for kind in gpu.kinds[:4])
     idle = [Text(f"  {i.share:5.1%} idle: {_IDLE[i.cause]}{_at(i.where)}") for i in gpu.idle if i.share >= SMALL]
-    return Group(Text(" · ".join(filter(None, [*parts, peak]))), Text(f"  kernels: {kinds}"), *idle)
+    return Group(Text(" · ".join(filter(None, [*parts, peak, power]))), Text(f"  kernels: {kinds}"), *idle)
 
 
 def _at(where: list[Line]) -> str:
@@ -285,7 +290,7 @@ def _weight(finding: Finding) -> str:
 
 
 def _missing(report: Report) -> list[RenderableType]:
-    later = {"gpu.power_watts", "floor"}
+    later = {"floor"}
     by_reason: dict[str, list[str]] = {}
     for m in report.missing:
         if m.what not in later:

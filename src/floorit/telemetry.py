@@ -1,0 +1,167 @@
+"""The machine while a program runs, sampled from outside of it: GPUs by NVML, CPU and memory by psutil."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+import msgspec
+import psutil
+
+from floorit.vitals import NAME, GpuSample, Sample
+
+PERIOD, LONGEST = 0.5, 10.0  # seconds between two samples, at first and at most
+PERIOD_SHARE = 1 / 2000  # of the time it has run: so a run of days leaves thousands of samples, not millions
+_MEGA, _MILLI, _PERCENT = 1e6, 1e-3, 1e-2
+
+T = TypeVar("T")
+
+
+class Telemetry:
+    """Samples into a file, whenever it is asked and one is due."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / NAME
+        self._gpus = _Gpus()
+        self._began = self._last = time.perf_counter()
+        psutil.cpu_percent()  # the first answer means nothing
+
+    def watch(self) -> None:
+        """Take a sample, if one is due. A disk that is full costs the sample, nothing else."""
+        now = time.perf_counter()
+        if now - self._last < min(max((now - self._began) * PERIOD_SHARE, PERIOD), LONGEST):
+            return
+        self._last = now
+        sample = Sample(
+            at=now,
+            cpu=psutil.cpu_percent() * _PERCENT,
+            memory_free=psutil.virtual_memory().available,
+            gpus=self._gpus.sample(),
+        )
+        with suppress(OSError), self._file.open("ab") as file:
+            file.write(msgspec.json.encode(sample) + b"\n")
+
+    def close(self) -> None:
+        """Let go of the driver."""
+        self._gpus.close()
+
+
+class _Gpus:
+    """Every GPU that the driver knows."""
+
+    def __init__(self) -> None:
+        import pynvml
+
+        self._nvml = pynvml
+        self._open: list[_Gpu] = []
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlInit()
+            handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+            self._open = [_Gpu(pynvml, handle) for handle in handles]
+
+    def sample(self) -> list[GpuSample]:
+        return [gpu.sample() for gpu in self._open]
+
+    def close(self) -> None:
+        for gpu in self._open:
+            gpu.close()
+        self._open = []
+        with suppress(self._nvml.NVMLError):
+            self._nvml.nvmlShutdown()
+
+
+class _Gpu:
+    """One GPU. What it cannot tell is None from the first time on."""
+
+    def __init__(self, nvml: ModuleType, handle: Any) -> None:
+        self._nvml = nvml
+        self._handle = handle
+        uuid = self._ask(lambda: nvml.nvmlDeviceGetUUID(handle))
+        self._uuid = uuid.decode() if isinstance(uuid, bytes) else str(uuid)
+        self._activity = _Activity.of(nvml, handle)
+        # Idle is no reason to worry, and clocks that were set by hand or by an application are wished for.
+        self._reasons = {
+            nvml.nvmlClocksThrottleReasonSwPowerCap: "power",
+            nvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown: "power",
+            nvml.nvmlClocksThrottleReasonSwThermalSlowdown: "heat",
+            nvml.nvmlClocksThrottleReasonHwThermalSlowdown: "heat",
+            nvml.nvmlClocksThrottleReasonHwSlowdown: "hardware",
+        }
+
+    def sample(self) -> GpuSample:
+        nvml, handle = self._nvml, self._handle
+        power = self._ask(lambda: nvml.nvmlDeviceGetPowerUsage(handle) * _MILLI)
+        limit = self._ask(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) * _MILLI)
+        held = self._ask(lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)) or 0
+        graphics, sm, tensor = self._activity.since_last() if self._activity else (None, None, None)
+        return GpuSample(
+            uuid=self._uuid,
+            power=power,
+            power_limit=limit,
+            busy=self._ask(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu * _PERCENT),
+            memory=self._ask(lambda: int(nvml.nvmlDeviceGetMemoryInfo(handle).used)),
+            clock=self._ask(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM) * _MEGA),
+            slowed=sorted({reason for bit, reason in self._reasons.items() if held & bit}),
+            graphics=graphics,
+            sm=sm,
+            tensor=tensor,
+        )
+
+    def _ask(self, question: Callable[[], T]) -> T | None:
+        try:
+            return question()
+        except self._nvml.NVMLError:
+            return None
+
+    def close(self) -> None:
+        if self._activity:
+            self._activity.close()
+
+
+class _Activity:
+    """What the hardware counts between two moments (NVML's GPM, from Hopper on)."""
+
+    def __init__(self, nvml: ModuleType, handle: Any) -> None:
+        self._nvml = nvml
+        self._handle = handle
+        self._before, self._now = nvml.nvmlGpmSampleAlloc(), nvml.nvmlGpmSampleAlloc()
+        nvml.nvmlGpmSampleGet(handle, self._before)
+
+    @classmethod
+    def of(cls, nvml: ModuleType, handle: Any) -> _Activity | None:
+        """Where the GPU and its driver can tell."""
+        try:
+            return cls(nvml, handle) if nvml.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice else None
+        except nvml.NVMLError:
+            return None
+
+    def since_last(self) -> tuple[float | None, ...]:
+        """Shares since the call before: the GPU, its SMs, its tensor cores."""
+        nvml = self._nvml
+        wanted = (
+            nvml.NVML_GPM_METRIC_GRAPHICS_UTIL,
+            nvml.NVML_GPM_METRIC_SM_UTIL,
+            nvml.NVML_GPM_METRIC_ANY_TENSOR_UTIL,
+        )
+        try:
+            nvml.nvmlGpmSampleGet(self._handle, self._now)
+            query = nvml.c_nvmlGpmMetricsGet_t()
+            query.version, query.numMetrics = nvml.NVML_GPM_METRICS_GET_VERSION, len(wanted)
+            query.sample1, query.sample2 = self._before, self._now
+            for place, metric in enumerate(wanted):
+                query.metrics[place].metricId = metric
+            nvml.nvmlGpmMetricsGet(query)
+        except nvml.NVMLError:
+            return (None,) * len(wanted)
+        self._before, self._now = self._now, self._before
+        told = [query.metrics[place] for place in range(len(wanted))]
+        return tuple(metric.value * _PERCENT if metric.nvmlReturn == nvml.NVML_SUCCESS else None for metric in told)
+
+    def close(self) -> None:
+        for sample in (self._before, self._now):
+            with suppress(self._nvml.NVMLError):
+                self._nvml.nvmlGpmSampleFree(sample)
