@@ -11,19 +11,19 @@ from pathlib import Path
 
 import msgspec
 
-from floorit import __version__, demo, hardware, launch, live, runfile, telemetry
+from floorit import __version__, demo, floorrun, hardware, launch, live, runfile, telemetry
 from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
 from floorit.report import beside, build, model, terminal
 from floorit.truth import SCALES, Scale
 
 FOLDER = "floorit-runs"
-STATUS_BYTES = 512  # room for the recorder's last words, made beforehand
 
 _RUN_EXAMPLES = """\
 examples:
   floorit run train.py --epochs 3
   floorit run --steps 200 train.py --batch-size 64
+  floorit run --floor train.py          how fast could a step be without its data path?
   floorit run -- python -m mypkg.train --config c.yaml
   floorit run torchrun --nproc-per-node 2 train.py
   floorit run bash scripts/train.sh
@@ -106,6 +106,11 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="DIR", help=f"folder for record and report (default: a new one in {FOLDER}/)"
     )
     run.add_argument("--steps", type=_positive, metavar="N", help="end the program, cleanly, after N steady steps")
+    run.add_argument(
+        "--floor",
+        action="store_true",
+        help="then run it once more, shortly, without its data path: how fast could it be",
+    )
     run.add_argument("--no-window", action="store_true", help="do not watch the GPU's kernels for a few steps")
     run.add_argument("--json", action="store_true", help="print report.json on stdout after the program has ended")
     run.add_argument("--quiet", action="store_true", help="no live line, no ledger: only the files")
@@ -135,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     shown.add_argument(
         "--out", type=Path, metavar="DIR", help=f"folder for record and report (default: a new one in {FOLDER}/)"
     )
-    shown.set_defaults(verb=_demo, steps=None, no_window=False, json=False, quiet=False)
+    shown.set_defaults(verb=_demo, steps=None, floor=False, no_window=False, json=False, quiet=False)
 
     env = verbs.add_parser("env", help="describe this machine and the torch that programs would use")
     env.add_argument("--json", action="store_true", help="as JSON")
@@ -175,7 +180,7 @@ def _demo(options: argparse.Namespace) -> int:
 
 def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tuple[model.Report, int]:
     """Run a command to its end, recorded; the report, and how the program ended."""
-    record = folder / "record"
+    record = folder / runfile.RECORD
     run = runfile.RunFile(
         command=options.command,
         cwd=str(Path.cwd()),
@@ -189,7 +194,7 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
     )
     sampler = telemetry.Telemetry(folder)
 
-    def watch() -> None:
+    def watch(_: object) -> None:
         watcher.watch()
         sampler.watch()
 
@@ -200,7 +205,24 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
         watcher.close()
     told = gather.gather(watcher.reader.run())
     run = msgspec.structs.replace(run, exit_code=launch.shell_code(code), seconds=seconds, told=told)
+    if options.floor:
+        outcome = _floor(command, folder, run, watcher, options)
+        run = msgspec.structs.replace(run, floor=outcome)
     return _finish(folder, run, watcher, options), code
+
+
+def _floor(
+    command: list[str], folder: Path, run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace
+) -> runfile.FloorRun:
+    """Run the command once more without its data path; what became of that."""
+    if run.exit_code:
+        return runfile.FloorRun(reason="the program itself did not end well")
+    trained = floorrun.examine(watcher.reader.run())
+    if trained is None:
+        return runfile.FloorRun(reason="the program did not train")
+    if not options.quiet:
+        print(f"floorit: measuring the floor: {floorrun.MEANING}", file=sys.stderr, flush=True)
+    return floorrun.run(command, folder, trained, window=run.window)
 
 
 def _finish(folder: Path, run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace) -> model.Report:
@@ -248,11 +270,10 @@ def _unused(folder: Path) -> Path:
 
 
 def _prepare(folder: Path) -> None:
-    record = folder / "record"
-    record.mkdir(parents=True, exist_ok=True)
-    if any(record.iterdir()):
+    record = folder / runfile.RECORD
+    if record.is_dir() and any(record.iterdir()):
         raise OutputError(f"{folder} already holds a record; choose another --out")
-    (record / "status").write_bytes(b"\0" * STATUS_BYTES)
+    launch.make_record(folder)
 
 
 def _newest() -> Path:

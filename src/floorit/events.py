@@ -117,6 +117,7 @@ class Process:
         self.ended: float | None = None
         self.window: dict[str, Any] | None = None  # where the trace of the kernel window is, or why there is none
         self.spans: list[Span] = []
+        self.replays_since: float | None = None  # in a floor run: when batches began to be repeated, of every loader
         self.memory_peak: int | None = None  # bytes that tensors had on the GPU
         self._replay: Replay | None = None
         self._played: int | None = None  # numbers of the log
@@ -255,6 +256,8 @@ class Process:
             self.window = note
         elif kind == "memory":
             self.memory_peak = max(self.memory_peak or 0, int(note["peak"]))
+        elif kind == "replay":
+            self.replays_since = max(self.replays_since or 0.0, note["at"])
         elif kind == "end":
             self.ended = note["at"]
 

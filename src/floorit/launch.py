@@ -19,8 +19,10 @@ import msgspec
 import floorit.record
 from floorit.errors import CommandNotFound
 from floorit.hardware import Environment
+from floorit.runfile import RECORD
 
 START = Path(floorit.record.__file__).parent / "start"
+STATUS_BYTES = 512  # room for the recorder's last words, made beforehand
 POLL = 0.2  # seconds between looks at the child
 # What a scheduler or a person may send us and means for the program.
 _FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
@@ -56,9 +58,16 @@ def resolve(command: list[str]) -> list[str]:
     return command
 
 
-def environment(record: Path) -> dict[str, str]:
-    """Ours, with the recorder in front of the path that every Python below will look at."""
-    environ = dict(os.environ)
+def make_record(folder: Path) -> None:
+    """A place for the record of a run in `folder`."""
+    record = folder / RECORD
+    record.mkdir(parents=True, exist_ok=True)
+    (record / "status").write_bytes(b"\0" * STATUS_BYTES)
+
+
+def environment(record: Path, more: dict[str, str]) -> dict[str, str]:
+    """Ours and `more`, with the recorder in front of the path that every Python below will look at."""
+    environ = {**os.environ, **more}
     environ["FLOORIT_RECORD"] = str(record.absolute())
     environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(START), os.environ.get("PYTHONPATH")]))
     return environ
@@ -87,11 +96,23 @@ print(json.dumps(found))
 """
 
 
-def run(command: list[str], record: Path, watch: Callable[[], None]) -> tuple[int, float]:
-    """Run to the end, calling `watch` now and then; returns the exit code (negative: a signal) and the seconds."""
+def run(
+    command: list[str],
+    record: Path,
+    watch: Callable[[subprocess.Popen[bytes]], None],
+    *,
+    output: int | None = None,
+    more: dict[str, str] | None = None,
+) -> tuple[int, float]:
+    """Run to the end, calling `watch` now and then; returns the exit code (negative: a signal) and the seconds.
+
+    With `output`, what the program says goes there and it hears nothing; `more` is added to its environment.
+    """
     started = time.monotonic()
+    heard = None if output is None else subprocess.DEVNULL
+    environ = environment(record, more or {})
     try:
-        child = subprocess.Popen(command, env=environment(record))
+        child = subprocess.Popen(command, env=environ, stdin=heard, stdout=output, stderr=output)
     except OSError as error:
         raise CommandNotFound(f"{command[0]} cannot be started: {error.strerror}") from None
     with _passing_on(child):
@@ -100,7 +121,7 @@ def run(command: list[str], record: Path, watch: Callable[[], None]) -> tuple[in
                 code = child.wait(timeout=POLL)
                 return code, time.monotonic() - started
             except subprocess.TimeoutExpired:
-                watch()
+                watch(child)
 
 
 @contextmanager

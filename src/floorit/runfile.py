@@ -11,6 +11,16 @@ from floorit.errors import RecordError
 from floorit.hardware import Environment
 
 NAME = "run.json"
+# What else is in a run's folder: the record, and all that belongs to the run without the data path.
+RECORD, FLOOR = "record", "floor"
+
+
+class FloorRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The second run, without the data path: how its writes were kept away, or why there is none."""
+
+    how: str | None = None
+    reason: str | None = None
+    seconds: float | None = None
 
 
 class RunFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +34,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     window: bool = True  # whether the kernel window was wished for
     exit_code: int | None = None
     seconds: float | None = None
+    floor: FloorRun | None = None  # None: it was not wished for
     told: Told | None = None  # what was declared, as its files were when the program ended
 
 

@@ -150,7 +150,7 @@ def _build(
     slowed[of_row[trains & in_window]] = True
     on_gpu = process.memory_peak is not None or bool(len(process.device))
     ahead = seconds < np.median(seconds[count // 2 :]) / AHEAD_FACTOR if on_gpu else np.zeros(count, bool)
-    warmup = warmup_length(seconds, compiled, ahead)
+    warmup = max(warmup_length(seconds, compiled, ahead), _before_replay(process, of_row, count))
     _extend(slowed, ahead)  # to watch kernels empties the queue of launches
     return Iterations(
         border=border,
@@ -181,6 +181,14 @@ def _samples(rows: Rows, of_row: Ints, trains: Bools, training: set[int] | None,
     gather = np.maximum if training is None and several_optimizers else np.add
     gather.at(samples, of_row[trains], each[trains])
     return samples
+
+
+def _before_replay(process: Process, of_row: Ints, count: int) -> int:
+    """In a floor run: the iterations whose batches were really fetched, as long as others are left."""
+    if process.replays_since is None:
+        return 0
+    before = int(of_row[process.starts() < process.replays_since].max(initial=-1)) + 1
+    return min(before, count - 1)
 
 
 def _extend(slowed: Bools, ahead: Bools) -> None:

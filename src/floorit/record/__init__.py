@@ -6,6 +6,7 @@ import sys
 from types import CodeType, FunctionType
 
 from .imports import after_import
+from .wire import REPLAY
 
 
 def arm(folder):
@@ -14,7 +15,7 @@ def arm(folder):
 
 
 def _install(folder, torch):
-    from . import probes, replaying
+    from . import probes
     from .session import Session
 
     session = Session(folder, torch)
@@ -23,24 +24,20 @@ def _install(folder, torch):
             install(session)
         except Exception as error:
             session.missing(name, "the probe could not be installed: %r" % (error,))
-    if replaying.VARIABLE in os.environ:
+    if REPLAY in os.environ:
         _override(session)
     after_import("torch._dynamo.eval_frame", lambda dynamo: _hide_from_compiler(session, dynamo))
     session.log.reset()
 
 
 def _override(session):
-    """Take the data path away, and count a step's work in the end: this is the floor run."""
-    from . import flops, replaying
+    """Take the data path away: this is the floor run."""
+    from . import replaying
 
-    for name, install in (
-        (replaying.NAME, lambda: replaying.install(session, json.loads(os.environ[replaying.VARIABLE]))),
-        (flops.NAME, lambda: flops.install(session)),
-    ):
-        try:
-            install()
-        except Exception as error:
-            session.missing(name, "it could not be installed: %r" % (error,))
+    try:
+        replaying.install(session, json.loads(os.environ[REPLAY]))
+    except Exception as error:
+        session.missing(replaying.NAME, "it could not be installed: %r" % (error,))
 
 
 def _hide_from_compiler(session, dynamo):

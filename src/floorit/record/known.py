@@ -22,7 +22,3 @@ class Known(dict):
         self._alive[key] = weakref.ref(thing, gone)
         self[key] = value
         return value
-
-    def things(self):
-        """The objects that are known and alive."""
-        return [thing for thing in (reference() for reference in list(self._alive.values())) if thing is not None]

@@ -23,7 +23,6 @@ class Log:
         "backwards",
         "batch_came",
         "batches",
-        "before_stop",
         "border_came",
         "due",
         "extend",
@@ -45,7 +44,6 @@ class Log:
         self.lines = None  # a LineTrack
         self.marker = None  # an EventTrack, once CUDA is in use
         self.stop_at = None  # backward passes after which the program is to end
-        self.before_stop = None  # what is to be done first: called at each border until it returns False
         self.window = None  # a Window, from when one is asked for to when it is over
         self.reset()
 
@@ -82,7 +80,7 @@ class Log:
         if self.due is not None:
             due, self.due = self.due, None
             due()
-        if self.stop_at is not None and self.backwards >= self.stop_at and not (self.before_stop and self.before_stop()):
+        if self.stop_at is not None and self.backwards >= self.stop_at:
             self.stop_at = None
             raise SystemExit(0)
         if window is not None and window.at_border(now):

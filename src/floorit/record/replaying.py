@@ -1,20 +1,19 @@
-"""The override `data-replay`: the first batches are really fetched and then handed out again, so that data costs nothing.
+"""The override `data-replay`: the first batches are fetched and then handed out again, so that data costs nothing.
 
-The program cannot tell by counting. Each index is still taken from the sampler, when and as often as ever, so a pass has
-as many batches as before; a batch of a size that was not kept (the last of a pass) is really fetched. Workers get
+The program cannot tell by counting. Each index is still taken from the sampler, when and as often as ever, so a pass
+has as many batches as before; a batch of a size that was not kept (the last of a pass) is really fetched. Workers get
 no work beyond the batches that are kept. Loaders that the first run found to evaluate are left alone.
 """
 
 import copy
 import os
 from collections import deque
+from time import perf_counter
 
 from .known import Known
 from .patch import Instead
+from .wire import DATA_REPLAY as NAME
 
-NAME = "data-replay"
-# What the parent sends: {"spared": numbers of loaders to leave alone, "lengths": {number: batches of a whole pass}}.
-VARIABLE = "FLOORIT_REPLAY"
 MOST = 8  # batches kept, so that one that is unlike the others does not stand for all
 MOST_SIZES = 8  # sizes of batches kept; beyond, the nearest stands for the others
 MEMORY_SHARE = 0.1  # of the host memory that is free, at most, for what is kept
@@ -23,7 +22,7 @@ _DEPTH = 4  # of what a batch is made of: how far it is looked into
 
 
 def install(session, plan):
-    """Hook the iterators of torch's DataLoader. `plan` is what VARIABLE holds."""
+    """Hook the iterators of torch's DataLoader. `plan` is what wire.REPLAY asks for."""
     from torch.utils.data import dataloader as torchs
 
     replayer = _Replayer(session, plan)
@@ -116,7 +115,7 @@ class _Kept:
             size = min(self._by_size, key=lambda known: abs(known - size))
         if not self._told:
             self._told = True
-            self._writer.note("replay", loader=self._number, kept=self.count)
+            self._writer.note("replay", at=perf_counter(), loader=self._number, kept=self.count)
         batches, turn = self._by_size[size], self._turns.get(size, 0)
         self._turns[size] = turn + 1
         return Instead(_copied(batches[turn % len(batches)], 0))

@@ -52,7 +52,6 @@ class Session:
         self.readings = None  # of the settings in force, once their probe is installed
         self.count_waiting = lambda: 0  # batches that the loader has ready
         self.number_of_loader = lambda loader: 0  # its number in the record; 0: it has none
-        self.optimizers = lambda: []  # those that have stepped
         self.has_profiler = False  # whether the program has started a profiler of its own
         self._window_asked = False
         self._device = None  # the GPU that the training thread uses

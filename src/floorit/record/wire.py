@@ -70,6 +70,11 @@ OF_LOSS, TRAINED, WITH_GRAD, TRAINING = 1, 2, 4, 8
 SAMPLES_SHIFT = 4
 LOSS_KNOWN, WITH_ANOMALY, WITHOUT_ACCUMULATING = 1, 2, 4
 
+# The environment variable that asks for data-replay: {"spared": numbers of loaders to leave alone,
+# "lengths": {number: batches of a whole pass}}.
+REPLAY = "FLOORIT_REPLAY"
+DATA_REPLAY = "data-replay"  # its name, where it fails
+
 IN_PROCESS = 0xFFFF  # `worker` of a fetch that ran in the training process
 # end, pid, samples, worker, seconds in: samples, collate, sending the batch before this one
 FETCH = struct.Struct("<dIIHfff")

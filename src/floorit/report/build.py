@@ -9,18 +9,15 @@ import msgspec
 import numpy as np
 
 from floorit import diagnose, vitals
-from floorit.analyse import gpu, iterations, ledger, machine, settings, syncs, trace
+from floorit.analyse import floor, gpu, iterations, ledger, machine, settings, syncs, trace
 from floorit.analyse import input as loader_input
 from floorit.diagnose import verdict
 from floorit.events import Process, RecordReader, read_record
 from floorit.hardware import Environment
 from floorit.record import wire
 from floorit.report.model import Missing, Program, Rank, Report, RunFacts, StepFacts
-from floorit.runfile import RunFile, load
+from floorit.runfile import FLOOR, RECORD, FloorRun, RunFile, load
 from floorit.stats import mean, median, rate
-
-# Parts of the report that this version does not measure.
-_LATER = (Missing(what="floor", reason="the floor is not measured yet"),)
 
 _NO_CUDA = "the program did not use CUDA"
 _NO_WINDOW = "the program ended before the kernel window could open: train longer"
@@ -37,7 +34,7 @@ class _Trained(msgspec.Struct, frozen=True, kw_only=True):
 
 def build(folder: Path) -> Report:
     """The report of the record in `folder`."""
-    return assemble(folder, load(folder), read_record(folder / "record"))
+    return assemble(folder, load(folder), read_record(folder / RECORD))
 
 
 def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
@@ -45,7 +42,6 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
     processes = reader.run()
     trained = [t for t in map(_examine, processes) if t is not None]
     missing = [
-        *_LATER,
         *_missing(processes, reader.folder),
         *_device_missing(trained),
         *_settings_missing(run, trained),
@@ -54,7 +50,6 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
     common: dict[str, Any] = {
         "program": program,
         "environment": _environment(run, processes),
-        "floor": None,
         "record": str(folder),
     }
     if not trained:
@@ -63,6 +58,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
             run=None,
             step=None,
             gpu=None,
+            floor=None,
             machine=None,
             ledger=[],
             workers=None,
@@ -77,6 +73,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
     workers = loader_input.describe(first.process, reader.workers_of(first.process), first.iterations)
     vital = machine.describe(vitals.load(folder), *_stretch(first))
     watched, unwatched = _gpu(first, reader.folder, run, vital)
+    ladder, below = _floor(first, watched, folder, run)
     points = syncs.find(first.process, first.iterations)
     facts = diagnose.Facts(
         process=first.process,
@@ -94,11 +91,12 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         ledger=first.ledger.entries,
         workers=workers,
         gpu=watched,
+        floor=ladder,
         machine=vital,
         syncs=points,
         settings=facts.settings,
         findings=findings,
-        missing=[*missing, *unwatched],
+        missing=[*missing, *unwatched, *below],
         ranks=[Rank(rank=t.process.rank, step=t.step, ledger=t.ledger.entries) for t in trained] if trained[1:] else [],
         summary=_summary(findings[0], first.step),
     )
@@ -226,6 +224,33 @@ def _gpu(
     limit = use.power_limit_watts if use is not None else None
     known = {"memory_peak": process.memory_peak, "power_watts": drawn, "power_limit_watts": limit}
     return msgspec.structs.replace(found, **known), said
+
+
+def _floor(first: _Trained, watched: gpu.Gpu | None, folder: Path, run: RunFile) -> tuple[floor.Floor, list[Missing]]:
+    """The ladder, and what of it is not known."""
+    said = [Missing(what="floor: the physical limit", reason="it is not measured yet")]
+    if run.floor is None:
+        reason = "it is an estimate from the ledger: `floorit run --floor` measures it"
+        said.append(Missing(what="floor: without data", reason=reason))
+        return floor.ladder(first.ledger, watched, None, None), said
+    second = _second(folder, run.floor)
+    if isinstance(second, str):
+        said.append(Missing(what="the floor run", reason=second))
+        return floor.ladder(first.ledger, watched, None, None), said
+    again, _ = _gpu(second, folder / FLOOR / RECORD, run, None)
+    return floor.ladder(first.ledger, watched, second.ledger, again), said
+
+
+def _second(folder: Path, ended: FloorRun) -> _Trained | str:
+    """What the run without the data path did, or why it says nothing."""
+    if ended.reason is not None:
+        return ended.reason
+    processes = read_record(folder / FLOOR / RECORD).run()
+    trained = next((t for t in map(_examine, processes) if t is not None), None)
+    if trained is None:
+        return "no step was seen in it"
+    failed = next((m["reason"] for p in processes for m in p.missing if m["what"] == wire.DATA_REPLAY), None)
+    return failed or trained
 
 
 def _in_window(trained: _Trained, folder: Path, run: RunFile) -> gpu.Gpu | str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
+from floorit.analyse.floor import Floor
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Entry
@@ -82,7 +81,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     ledger: list[Entry]
     workers: Workers | None
     gpu: Gpu | None
-    floor: dict[str, Any] | None
+    floor: Floor | None
     machine: Machine | None
     syncs: list[SyncPoint]
     settings: list[Setting]

@@ -11,6 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from floorit.analyse.floor import Floor
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Entry, Line
@@ -94,6 +95,8 @@ def render(report: Report) -> RenderableType:
             parts += [_workers(report.workers), Text()]
         if report.gpu is not None:
             parts += [_gpu(report.gpu), Text()]
+        if report.floor is not None:
+            parts += [_floor(report.floor), Text()]
         parts += [*_lines(report), *_settings(report.settings), *_findings(report.findings)]
     parts += [*_missing(report), *_footer(report)]
     return Group(*parts)
@@ -209,6 +212,13 @@ def _gpu(gpu: Gpu) -> RenderableType:
     return Group(Text(" · ".join(filter(None, [*parts, peak, power]))), Text(f"  kernels: {kinds}"), *idle)
 
 
+def _floor(floor: Floor) -> RenderableType:
+    """How far the step is from the fastest that the same work could go."""
+    rungs = [f"{rung.name} {'about ' if rung.estimate else ''}{seconds(rung.seconds)}" for rung in floor.rungs]
+    measured = "" if not any(rung.estimate for rung in floor.rungs) else " (an estimate; --floor measures it)"
+    return Text(f"floor: {' > '.join(rungs)}: a step takes {floor.gap:.2f} times its floor{measured}")
+
+
 def _at(where: list[Line]) -> str:
     return f", at {place(where[0])}" if where else ""
 
@@ -290,7 +300,7 @@ def _weight(finding: Finding) -> str:
 
 
 def _missing(report: Report) -> list[RenderableType]:
-    later = {"floor"}
+    later = {"floor: the physical limit", "floor: without data"}  # the ladder says so itself
     by_reason: dict[str, list[str]] = {}
     for m in report.missing:
         if m.what not in later:

@@ -17,7 +17,6 @@ def install(session):
     from torch.optim import optimizer as optim
 
     steps = _Steps(session)
-    session.optimizers = steps.optimizers
     optim.register_optimizer_step_pre_hook(steps.before)
     optim.register_optimizer_step_post_hook(steps.after)
     scaler = torch.amp.grad_scaler.GradScaler
@@ -43,10 +42,6 @@ class _Steps:
         self._is_compiling = session.torch.compiler.is_dynamo_compiling
         self._open = []  # numbers of the optimizers whose steps have begun; one that raised stays in it
         self._broken = False
-
-    def optimizers(self):
-        """Those that have stepped."""
-        return self._numbers.things()
 
     def before(self, optimizer, args, kwargs):
         try:

@@ -1,0 +1,59 @@
+"""The floor: the ladder from the step as it is down to the fastest that the same work could go on this machine."""
+
+from __future__ import annotations
+
+import msgspec
+
+from floorit.analyse.gpu import Gpu
+from floorit.analyse.ledger import Ledger
+
+STEP, WITHOUT_DATA, WITHOUT_WAITING = "step", "without data", "without waiting"
+_DATA = ("data_wait", "epoch_gap")
+_RARE = ("eval", "checkpoint")  # a short run sees these too rarely, or not at all
+
+
+class Rung(msgspec.Struct, frozen=True, kw_only=True):
+    """One rung: seconds a step, and how they were found."""
+
+    name: str
+    seconds: float
+    how: str
+    estimate: bool = False  # worked out from the ledger, not measured
+
+
+class Floor(msgspec.Struct, frozen=True, kw_only=True):
+    """The rungs from the top, and how many times longer a step takes than the lowest of them."""
+
+    rungs: list[Rung]
+    gap: float
+
+
+def ladder(ledger: Ledger, gpu: Gpu | None, floor: Ledger | None, floor_gpu: Gpu | None) -> Floor:
+    """From the run as it was and, where there is one, from the run without its data path."""
+    rungs = [Rung(name=STEP, seconds=ledger.mean, how="mean of the steady steps, with what lies between them")]
+    rungs.append(_estimated(ledger) if floor is None else _measured(ledger, floor))
+    busy = _busy(floor_gpu) or _busy(gpu)
+    if busy is not None:
+        rungs.append(
+            Rung(name=WITHOUT_WAITING, seconds=busy, how="the GPU's busy time of a step, by the kernel window")
+        )
+    lowest = min(rung.seconds for rung in rungs)
+    return Floor(rungs=rungs, gap=ledger.mean / lowest if lowest else 1.0)
+
+
+def _estimated(ledger: Ledger) -> Rung:
+    seconds = ledger.mean - ledger.seconds(*_DATA)
+    how = "the step less its waiting for data and for the loader to start"
+    return Rung(name=WITHOUT_DATA, seconds=seconds, how=how, estimate=True)
+
+
+def _measured(ledger: Ledger, floor: Ledger) -> Rung:
+    seconds = floor.mean - floor.seconds(*_DATA, *_RARE) + ledger.seconds(*_RARE)
+    how = "the same program again, its first batches repeated; evaluation and checkpoints as in the first run"
+    return Rung(name=WITHOUT_DATA, seconds=seconds, how=how)
+
+
+def _busy(gpu: Gpu | None) -> float | None:
+    if gpu is None or gpu.busy_share is None or gpu.step_seconds is None:
+        return None
+    return gpu.busy_share * gpu.step_seconds

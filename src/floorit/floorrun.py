@@ -1,0 +1,127 @@
+"""The floor run: the same command once more, without its data path, its writes kept from the user's files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from floorit import apart, launch, live, replay
+from floorit.analyse import iterations
+from floorit.analyse.iterations import Iterations
+from floorit.events import Process
+from floorit.record import wire
+from floorit.runfile import FLOOR, RECORD, FloorRun
+
+MEANING = "the same command again, shortly, its first batches repeated; what it writes is thrown away"
+# Steady steps that it is to have: so many seconds of them, at least and at most so many.
+SECONDS, FEWEST, MOST = 15.0, 20, 300
+PATIENCE = 60.0  # seconds beyond twice the first run's: after that it is ended
+MEMORY_SHARE = 0.25  # of the memory that is free, for what it writes
+_HOW = {
+    apart.OVERLAY: "in a mount namespace of its own: it finds its files, and what it writes is gone afterwards",
+    apart.GUARD: "under a guard that refuses every write outside of the run's folder",
+}
+
+
+class Trained(msgspec.Struct, frozen=True, kw_only=True):
+    """What the first run tells the second."""
+
+    step: float  # seconds
+    seconds: float  # of all its steps
+    spared: list[int]  # loaders that only evaluate
+    lengths: dict[str, int]  # batches of a whole pass, by loader
+
+
+def examine(processes: list[Process]) -> Trained | None:
+    """The first run as the second has to know it; None if it never trained."""
+    for process in processes:
+        found = iterations.find(process)
+        if found is not None and len(found.after_warmup):
+            return Trained(
+                step=float(found.after_warmup.mean()),
+                seconds=float(process.rows["end"][-1] - process.starts()[0]),
+                spared=_spared(process, found),
+                lengths=_lengths(process),
+            )
+    return None
+
+
+def _spared(process: Process, found: Iterations) -> list[int]:
+    loaders = {number: this["loader"] for number, this in process.iterators.items()}
+    evaluate = {loaders[i] for i in found.eval_iterators if i in loaders}
+    train = {loaders[i] for i in loaders.keys() - found.eval_iterators if i in loaders}
+    return sorted(evaluate - train)
+
+
+def _lengths(process: Process) -> dict[str, int]:
+    """Of passes that came to their end."""
+    rows, longest = process.rows, dict[str, int]()
+    for number, this in process.iterators.items():
+        own = rows["iterator"] == number
+        if (rows["opened"][own] == replay.EXHAUSTED).any():
+            key, count = str(this["loader"]), int((rows["opened"][own] == replay.BATCH).sum())
+            longest[key] = max(longest.get(key, 0), count)
+    return longest
+
+
+def run(command: list[str], folder: Path, trained: Trained, *, window: bool) -> FloorRun:
+    """Run it; the record is in FLOOR. Whatever happens here, the first run stands."""
+    own = (folder / FLOOR).absolute()
+    try:
+        launch.make_record(own)
+    except OSError as error:
+        return FloorRun(reason=f"its record cannot be written: {error.strerror}")
+    with _scratch(own) as scratch:
+        how = next((how for how in (apart.OVERLAY, apart.GUARD) if _works(how, own, scratch)), None)
+        if how is None:
+            return FloorRun(reason="this system offers no way to keep what it writes away from your files")
+        return _run([*_words(how, own, scratch), "--", *command], own, trained, how, window)
+
+
+def _run(command: list[str], own: Path, trained: Trained, how: str, window: bool) -> FloorRun:
+    steps = round(min(max(SECONDS / max(trained.step, 1e-4), FEWEST), MOST))
+    watcher = live.Live(own / RECORD, stream=sys.stderr, quiet=True, steps=steps, window=window)
+    deadline = time.monotonic() + 2 * trained.seconds + PATIENCE
+
+    def watch(child: subprocess.Popen[bytes]) -> None:
+        watcher.watch()
+        if time.monotonic() > deadline:
+            child.terminate()
+
+    plan = {"spared": trained.spared, "lengths": trained.lengths}
+    more = {wire.REPLAY: json.dumps(plan), "WANDB_MODE": "disabled", "TMPDIR": str(own)}
+    said = own / "output.txt"
+    with said.open("wb") as output:
+        code, seconds = launch.run(command, own / RECORD, watch, output=output.fileno(), more=more)
+    watcher.close()
+    if code:
+        return FloorRun(
+            how=_HOW[how], seconds=seconds, reason=f"it ended with exit code {launch.shell_code(code)}: see {said}"
+        )
+    return FloorRun(how=_HOW[how], seconds=seconds)
+
+
+@contextmanager
+def _scratch(own: Path) -> Iterator[str]:
+    """An empty folder beside the record, gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="scratch-", dir=own) as name:
+        yield name
+
+
+def _words(how: str, own: Path, scratch: str) -> list[str]:
+    memory = int(MEMORY_SHARE * psutil.virtual_memory().available)
+    return [sys.executable, apart.__file__, "--keep", str(own), "--scratch", scratch, "--memory", str(memory), how]
+
+
+def _works(how: str, own: Path, scratch: str) -> bool:
+    tried = subprocess.run(_words(how, own, scratch), capture_output=True, check=False)
+    return tried.returncode == 0

@@ -1,0 +1,187 @@
+"""The floor: its ladder, the run without a data path, and that this run leaves no trace."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import FLOORIT, PYTHON, clean_environment
+
+from floorit.analyse import floor
+from floorit.analyse.gpu import Gpu
+from floorit.analyse.ledger import Entry, Ledger
+
+SCRIPT = """
+import sys
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+
+kind, workers = sys.argv[1], int(sys.argv[2])
+torch.set_num_threads(1)
+torch.manual_seed(0)
+
+
+def sample(i):
+    x = torch.full((256,), float(i % 7))
+    for _ in range(30):
+        x = (x @ torch.ones(256, 256)).tanh()
+    return {"x": x, "y": torch.tensor([float(i % 2)])}
+
+
+class Mapped(Dataset):
+    def __len__(self):
+        return 101
+
+    def __getitem__(self, i):
+        return sample(i)
+
+
+class Streamed(IterableDataset):
+    def __iter__(self):
+        worker = get_worker_info()
+        for i in range(worker.id if worker else 0, 100, worker.num_workers if worker else 1):
+            yield sample(i)
+
+
+data = Streamed() if kind == "streamed" else Mapped()
+persistent = {"persistent_workers": True} if kind == "persistent" else {}
+loader = DataLoader(data, batch_size=5, num_workers=workers, shuffle=kind == "shuffled", **persistent)
+if kind == "resident":
+    loader = [next(iter(loader))] * 21
+model = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 1))
+optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+log = open("log.csv", "a")
+for epoch in range(4):
+    batches = samples = 0
+    for batch in loader:
+        x = batch["x"] if kind == "resident" else batch.pop("x")
+        loss = (model(x) - batch["y"]).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        batches += 1
+        samples += len(batch["y"])
+        log.write("%r\\n" % loss.item())
+    torch.save(model.state_dict(), "last.pt")
+    print(epoch, batches, samples, flush=True)
+"""
+
+
+def run(folder: Path, *words: str, script: str = SCRIPT) -> dict[str, Any]:
+    """The report of `floorit run --floor`, with what the program said as "said"."""
+    folder.mkdir(exist_ok=True)
+    (folder / "train.py").write_text(script)
+    command = [FLOORIT, "run", "--quiet", "--floor", "--out", "run", "--", PYTHON, "train.py", *words]
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=clean_environment(), timeout=240)
+    assert ended.returncode == 0, ended.stderr
+    report: dict[str, Any] = json.loads((folder / "run" / "report.json").read_text())
+    return {**report, "said": ended.stdout}
+
+
+def reason(report: dict[str, Any]) -> str | None:
+    return next((m["reason"] for m in report["missing"] if m["what"] == "the floor run"), None)
+
+
+def skip_if_refused(report: dict[str, Any]) -> None:
+    why = reason(report)
+    if why is not None:
+        pytest.skip(f"no floor run here: {why}")
+
+
+LONG = pytest.mark.acceptance
+
+
+@pytest.mark.parametrize(
+    ("kind", "workers"),
+    [
+        ("shuffled", 2),
+        ("streamed", 2),
+        pytest.param("persistent", 2, marks=LONG),
+        pytest.param("streamed", 0, marks=LONG),
+    ],
+)
+def test_a_program_that_counts_cannot_tell(tmp_path: Path, kind: str, workers: int) -> None:
+    report = run(tmp_path / "p", kind, str(workers))
+    skip_if_refused(report)
+    output = (tmp_path / "p" / "run" / "floor" / "output.txt").read_text()
+    assert [line for line in output.splitlines() if line[0].isdigit()] == report["said"].splitlines()
+    step, without = report["floor"]["rungs"]
+    assert without["estimate"] is False
+    assert without["seconds"] < 0.6 * step["seconds"]
+    assert report["floor"]["gap"] == pytest.approx(step["seconds"] / without["seconds"])
+
+
+@LONG
+def test_its_speed_is_that_of_data_in_memory(tmp_path: Path) -> None:
+    report = run(tmp_path / "p", "plain", "0")
+    skip_if_refused(report)
+    resident = run(tmp_path / "r", "resident", "0")
+    without = report["floor"]["rungs"][1]["seconds"]
+    assert without == pytest.approx(resident["step"]["mean"], rel=0.5)  # the step itself is five times as long
+    assert without < 0.4 * report["step"]["mean"]
+
+
+def test_it_leaves_no_trace(tmp_path: Path) -> None:
+    folder = tmp_path / "p"
+    run(folder, "plain", "0")
+    left = {path.name for path in folder.iterdir()}
+    assert left == {"train.py", "log.csv", "last.pt", "run"}
+    assert len((folder / "log.csv").read_text().splitlines()) == 4 * 21
+    (folder / "run").rename(tmp_path / "first")
+    bare = tmp_path / "b"
+    bare.mkdir()
+    (bare / "train.py").write_text(SCRIPT)
+    subprocess.run([PYTHON, "train.py", "plain", "0"], cwd=bare, check=True, env=clean_environment(), timeout=120)
+    for name in ("log.csv", "last.pt"):
+        assert (folder / name).read_bytes() == (bare / name).read_bytes()
+
+
+def test_one_that_fails_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
+    fails = 'import os, sys\nif "FLOORIT_REPLAY" in os.environ:\n    sys.exit("no replays here")\n' + SCRIPT
+    report = run(tmp_path / "p", "plain", "0", script=fails)
+    assert "exit code 1" in (reason(report) or "")
+    assert (tmp_path / "p" / "run" / "floor" / "output.txt").read_text() == "no replays here\n"
+    assert report["program"]["exit_code"] == 0
+    assert report["floor"]["rungs"][1]["estimate"] is True
+
+
+# -- the ladder ----------------------------------------------------------------------------------------------------
+
+
+def ledger(**phases: float) -> Ledger:
+    mean = sum(phases.values())
+    entries = [
+        Entry(phase=phase, seconds=seconds, share=seconds / mean, gpu_seconds=None, where=[])
+        for phase, seconds in phases.items()
+    ]
+    return Ledger(mean=mean, entries=entries, looks={})
+
+
+FIRST = ledger(data_wait=0.6, forward=0.1, backward=0.2, epoch_gap=0.05, eval=0.04, checkpoint=0.01)
+
+
+def test_without_a_second_run_the_rung_is_an_estimate() -> None:
+    found = floor.ladder(FIRST, None, None, None)
+    assert [(r.name, round(r.seconds, 9), r.estimate) for r in found.rungs] == [
+        ("step", 1.0, False),
+        ("without data", 0.35, True),
+    ]
+    assert found.gap == pytest.approx(1 / 0.35)
+
+
+def test_of_a_second_run_evaluation_and_checkpoints_are_the_first_ones() -> None:
+    second = ledger(data_wait=0.001, forward=0.11, backward=0.19, epoch_gap=0.2, eval=0.5)
+    found = floor.ladder(FIRST, None, second, None)
+    assert found.rungs[1].seconds == pytest.approx(0.3 + 0.05)
+    assert not found.rungs[1].estimate
+
+
+def test_the_gpu_s_busy_time_is_the_lowest_rung() -> None:
+    found = floor.ladder(FIRST, Gpu(busy_share=0.2, step_seconds=1.1), None, Gpu(busy_share=0.5, step_seconds=0.5))
+    assert [r.name for r in found.rungs] == ["step", "without data", "without waiting"]
+    assert found.rungs[2].seconds == pytest.approx(0.25)
+    assert found.gap == pytest.approx(4.0)
+    assert floor.ladder(FIRST, Gpu(busy_share=0.2, step_seconds=1.1), None, None).gap == pytest.approx(1 / 0.22)
