@@ -39,7 +39,7 @@ def find(facts: Facts) -> list[Finding]:
 def _crowding(facts: Facts) -> tuple[float, float] | None:
     """Between the first reading and the last: cores that the process kept busy, and how often it was preempted."""
     readings = facts.process.readings
-    if len(readings) < 2:
+    if len(readings) < 2 or any(reading["preempted"] is None for reading in readings):
         return None
     first, last = readings[0], readings[-1]
     computed, passed = last["cpu_seconds"] - first["cpu_seconds"], last["at"] - first["at"]

@@ -1,7 +1,6 @@
 """What is in force while the program trains, asked of torch itself a few times in a run, on the training thread."""
 
 import os
-import resource
 import sys
 import time
 import weakref
@@ -13,6 +12,7 @@ from ..session import compilations
 NAME = "settings in force"
 AGAIN = 10  # times as many backward passes as at the last reading: then the next
 _MOST_ENTRIES = 20  # of autocast that are looked at before it is taken for off
+_MOST_TASKS = 256  # threads that are asked
 _MOST_SET = 50  # times that a switch is set before its places are not looked up any more
 VARIABLES = (
     "OMP_NUM_THREADS",
@@ -96,7 +96,6 @@ class _Readings:
 
     def _reading(self):
         torch, log = self._session.torch, self._session.log
-        usage = resource.getrusage(resource.RUSAGE_SELF)
         return {
             "at": time.perf_counter(),
             "backwards": log.backwards,
@@ -108,8 +107,8 @@ class _Readings:
             "places": dict(self._places),
             "environ": {name: os.environ[name] for name in VARIABLES if name in os.environ},
             "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-            "cpu_seconds": usage.ru_utime + usage.ru_stime,
-            "preempted": usage.ru_nivcsw,
+            "cpu_seconds": time.process_time(),
+            "preempted": _preempted(),
         }
 
     def _scaling(self):
@@ -120,6 +119,18 @@ class _Readings:
         scale = getattr(used, "_scale", None)
         on_cpu = scale is not None and scale.device.type == "cpu"  # else asking would wait for the GPU
         return {"grad_scaler": used._enabled, "grad_scaler.scale": float(scale) if on_cpu else None}
+
+
+def _preempted():
+    """How often threads of this process were pushed off their cores; None where the system does not say."""
+    total = 0
+    try:
+        for task in os.listdir("/proc/self/task")[:_MOST_TASKS]:
+            with open("/proc/self/task/%s/status" % task) as lines:
+                total += sum(int(line.split()[1]) for line in lines if line.startswith("nonvoluntary_ctxt_switches"))
+    except OSError:
+        return None
+    return total
 
 
 # Libraries that keep numbers in half precision without autocast.
