@@ -23,14 +23,15 @@ MAY_IMPORT = {
     "truth": {"stats"},
     "hardware": set(),
     "declared": {"events", "record"},
-    "runfile": {"declared", "hardware"},
+    "headroom": {"events"},
+    "runfile": {"declared", "events", "hardware"},
     "analyse": {"declared", "events", "replay", "stats", "record"},
     "diagnose": {"analyse", "events", "replay", "stats", "record"},
     "report": {"analyse", "diagnose", "events", "hardware", "runfile", "stats", "truth", "record"},
     "launch": {"record", "hardware"},
     "live": {"analyse", "events", "replay", "record"},
     "demo": {"truth"},
-    "cli": {"__init__", "demo", "launch", "live", "hardware", "runfile", "report", "truth", "declared"},
+    "cli": {"__init__", "demo", "headroom", "launch", "live", "hardware", "runfile", "report", "truth", "declared"},
 }
 
 # What a part may import from outside of the standard library.
@@ -42,6 +43,7 @@ MAY_INSTALL = {
     "truth": {"msgspec"},
     "hardware": {"msgspec", "psutil", "pynvml"},
     "declared": {"msgspec", "tomli", "yaml"},
+    "headroom": {"msgspec", "psutil"},
     "runfile": {"msgspec"},
     "analyse": {"msgspec", "numpy"},
     "diagnose": {"msgspec", "numpy"},
@@ -59,7 +61,7 @@ IMPURE_MODULES = {"torch", "subprocess", "time", "datetime", "random", "socket",
 # Only what the user sees may print, or write to a stream.
 SILENT = (
     *("clock", "replay", "events", "stats", "truth", "declared", "analyse", "diagnose"),
-    *("record", "runfile", "hardware"),
+    *("record", "runfile", "hardware", "headroom"),
 )
 # Of the recorder, what both sides of the file use: its format, and which keys mean a setting.
 SHARED = ("wire", "aliases")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from floorit import __version__, demo, hardware, launch, live, runfile
+from floorit import __version__, demo, hardware, headroom, launch, live, runfile
 from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
 from floorit.report import beside, build, model, terminal
@@ -187,12 +187,20 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
     watcher = live.Live(
         record, stream=sys.stderr, quiet=options.quiet, steps=options.steps, window=not options.no_window
     )
+    memory = headroom.Watch()
+
+    def watch() -> None:
+        watcher.watch()
+        memory.look(watcher.pids)
+
     try:
-        code, seconds = launch.run(command, record, watcher.watch)
+        code, seconds = launch.run(command, record, watch)
     finally:
         watcher.close()
     told = gather.gather(watcher.reader.run())
-    run = msgspec.structs.replace(run, exit_code=launch.shell_code(code), seconds=seconds, told=told)
+    run = msgspec.structs.replace(
+        run, exit_code=launch.shell_code(code), seconds=seconds, told=told, headroom=memory.sum_up()
+    )
     return _finish(folder, run, watcher, options), code
 
 

@@ -53,6 +53,7 @@ _LISTED = {
     "config": "configs",
     "argument": "arguments",
     "in_force": "readings",
+    "memory_error": "memory_errors",
 }
 _NANO = 1e-9
 _MOST, _MOST_SAMPLES = 0xFFFF, 0xFFFFFFFF
@@ -95,6 +96,18 @@ class Span(msgspec.Struct, frozen=True):
     place: Place | None
 
 
+class Headroom(msgspec.Struct, frozen=True, kw_only=True):
+    """How much memory the machine had left while the program ran. Bytes; None: it could not be read."""
+
+    memory: int | None = None  # that the machine has
+    available_least: int | None = None  # that programs could have had without swapping
+    shared_size: int | None = None  # of /dev/shm, through which workers hand batches on
+    shared_free_least: int | None = None
+    training_most: int | None = None  # resident in the processes that train
+    workers_most: int | None = None  # resident in their loader workers; pages that several share count for each
+    kills: int | None = None  # by the kernel for lack of memory, in our cgroup or on the machine
+
+
 class Process:
     """One process's record, as far as it has been read."""
 
@@ -113,6 +126,7 @@ class Process:
         self.configs: list[dict[str, Any]] = []  # configuration files that it read
         self.arguments: list[dict[str, Any]] = []  # that mean a setting
         self.readings: list[dict[str, Any]] = []  # of the settings in force
+        self.memory_errors: list[dict[str, Any]] = []  # each time that memory ran out
         self.ddp: dict[str, Any] | None = None
         self.ended: float | None = None
         self.window: dict[str, Any] | None = None  # where the trace of the kernel window is, or why there is none

@@ -16,6 +16,7 @@ from floorit.record import wire
 REFRESH = 1.0  # seconds between two states of the line on a terminal
 PLAIN = 30.0  # seconds between two plain lines
 RECENT = 50  # iterations the line looks at
+RECENT_PASSES = 2  # over data, of a process: training's and evaluation's; workers of earlier ones are gone
 MARGIN = 2.0  # seconds that every rank is given to hear of what it is asked
 # The kernel window opens once so many steps were steady, for so many seconds in all.
 STEADY_STEPS, STEADY_SECONDS = 10, 3.0
@@ -60,6 +61,13 @@ class Live:
             self._started = now
             text = self._text(found)
             print(f"floorit: {text}", file=self._stream, flush=True)
+
+    def pids(self) -> tuple[list[int], list[int]]:
+        """The processes that train on this machine, as far as they are known by now, and their loaders' workers."""
+        here = [process for process in self.reader.run() if process.key[0] == os.uname().nodename]
+        recent = [made for process in here for made in list(process.iterators.values())[-RECENT_PASSES:]]
+        workers = list(dict.fromkeys(pid for made in recent for pid in made["pids"]))
+        return [process.key[1] for process in here], workers
 
     def close(self) -> None:
         """The program has ended."""

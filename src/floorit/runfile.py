@@ -8,6 +8,7 @@ import msgspec
 
 from floorit.declared import Told
 from floorit.errors import RecordError
+from floorit.events import Headroom
 from floorit.hardware import Environment
 
 NAME = "run.json"
@@ -25,6 +26,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     seconds: float | None = None
     told: Told | None = None  # what was declared, as its files were when the program ended
+    headroom: Headroom | None = None  # as seen from outside
 
 
 def save(folder: Path, run: RunFile) -> None:

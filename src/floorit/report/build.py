@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 
 from floorit import diagnose
-from floorit.analyse import gpu, iterations, ledger, settings, syncs, trace
+from floorit.analyse import gpu, iterations, ledger, memory, settings, syncs, trace
 from floorit.analyse import input as loader_input
+from floorit.diagnose import memory as memory_findings
 from floorit.diagnose import verdict
 from floorit.events import Process, RecordReader, read_record
 from floorit.hardware import Environment
@@ -51,11 +52,13 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         *_settings_missing(run, trained),
     ]
     program = Program(command=run.command, exit_code=run.exit_code, seconds=run.seconds, cwd=run.cwd)
+    out = memory.find(reader, run.exit_code, run.headroom)
     common: dict[str, Any] = {
         "program": program,
         "environment": _environment(run, processes),
         "floor": None,
         "record": str(folder),
+        "out_of_memory": out,
     }
     if not trained:
         return Report(
@@ -67,7 +70,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
             workers=None,
             syncs=[],
             settings=[],
-            findings=[],
+            findings=memory_findings.find(out),
             missing=missing,
             ranks=[],
             summary=_untrained(processes),
@@ -84,7 +87,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         on_gpu=bool(len(first.process.device)),
         settings=settings.compare(first.process, first.iterations, run.told, len(trained)),
     )
-    findings = verdict.diagnose(facts, points)
+    findings = verdict.diagnose(facts, points, out)
     return Report(
         **common,
         run=_run_facts(trained),

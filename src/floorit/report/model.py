@@ -10,6 +10,7 @@ from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Entry
 from floorit.analyse.settings import Setting
+from floorit.analyse.memory import OutOfMemory
 from floorit.analyse.syncs import SyncPoint
 from floorit.diagnose import Finding
 from floorit.hardware import Environment
@@ -87,6 +88,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding]
     missing: list[Missing]
     ranks: list[Rank]
+    out_of_memory: OutOfMemory | None
     record: str  # the folder it was made from
     summary: str  # one sentence
 

@@ -87,7 +87,11 @@ def render(report: Report) -> RenderableType:
     report = with_short_paths(report)
     parts: list[RenderableType] = [Text()]
     if report.run is None or report.step is None:
-        parts += [Text(f"floorit: {report.summary}", style="bold"), *_untrained_hints(report)]
+        parts += [
+            Text(f"floorit: {report.summary}", style="bold"),
+            *_untrained_hints(report),
+            *_findings(report.findings),
+        ]
     else:
         parts += [_headline(report), Text(), _ledger(report.ledger), Text()]
         if report.workers is not None:

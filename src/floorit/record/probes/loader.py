@@ -141,6 +141,7 @@ class _Batches:
     def got_none(self, _):
         log = self._log
         log.extend((log.now(), NEXT_OUT))
+        self._session.memory_error()
 
     def _count(self, batch, loader):
         if loader is None or loader.is_prebatched is False:
