@@ -199,7 +199,12 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
         watcher.close()
     told = gather.gather(watcher.reader.run())
     run = msgspec.structs.replace(
-        run, exit_code=launch.shell_code(code), seconds=seconds, told=told, headroom=memory.sum_up()
+        run,
+        stopped=watcher.has_asked_to_stop,
+        exit_code=launch.shell_code(code),
+        seconds=seconds,
+        told=told,
+        headroom=memory.sum_up(),
     )
     return _finish(folder, run, watcher, options), code
 

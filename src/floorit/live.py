@@ -32,7 +32,7 @@ class Live:
         self._stream = stream
         self._quiet = quiet
         self._steps = steps
-        self._asked = False
+        self.has_asked_to_stop = False
         self._wants_window = window
         self._window_asked: float | None = None  # when
         self.warned = False
@@ -90,8 +90,8 @@ class Live:
     def _ask_to_stop(self, found: list[tuple[Process, iterations.Iterations]]) -> None:
         """All ranks are to end after the same backward pass, a little later than the furthest has got to."""
         steps = min(len(i.after_warmup) for _, i in found)
-        if not self._asked and self._steps is not None and steps >= self._steps:
-            self._asked = True
+        if not self.has_asked_to_stop and self._steps is not None and steps >= self._steps:
+            self.has_asked_to_stop = True
             self._ask("stop", found)
 
     def _ask_for_window(self, found: list[tuple[Process, iterations.Iterations]], now: float) -> None:

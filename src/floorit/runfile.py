@@ -23,10 +23,11 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     started: float  # seconds since the epoch
     environment: Environment
     window: bool = True  # whether the kernel window was wished for
+    stopped: bool = False  # whether it was ended early, as --steps wishes
     exit_code: int | None = None
     seconds: float | None = None
-    told: Told | None = None  # what was declared, as its files were when the program ended
     headroom: Headroom | None = None  # as seen from outside
+    told: Told | None = None  # what was declared, as its files were when the program ended
 
 
 def save(folder: Path, run: RunFile) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from floorit import diagnose
-from floorit.analyse import gpu, iterations, ledger, memory, settings, syncs, trace
+from floorit.analyse import gpu, iterations, job, ledger, memory, settings, syncs, trace
 from floorit.analyse import input as loader_input
 from floorit.diagnose import memory as memory_findings
 from floorit.diagnose import verdict
@@ -65,6 +65,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
             **common,
             run=None,
             step=None,
+            job=None,
             gpu=None,
             ledger=[],
             workers=None,
@@ -88,20 +89,32 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         settings=settings.compare(first.process, first.iterations, run.told, len(trained)),
     )
     findings = verdict.diagnose(facts, points, out)
+    whole, unknown = _job(first, run)
     return Report(
         **common,
         run=_run_facts(trained),
         step=first.step,
         ledger=first.ledger.entries,
+        job=whole,
         workers=workers,
         gpu=watched,
         syncs=points,
         settings=facts.settings,
         findings=findings,
-        missing=[*missing, *unwatched],
+        missing=[*missing, *unwatched, *unknown],
         ranks=[Rank(rank=t.process.rank, step=t.step, ledger=t.ledger.entries) for t in trained] if trained[1:] else [],
         summary=_summary(findings[0], first.step),
     )
+
+
+def _job(trained: _Trained, run: RunFile) -> tuple[job.Job | None, list[Missing]]:
+    """How long the whole job takes, or why that is not known."""
+    try:
+        if run.exit_code == 0 and run.seconds is not None and not run.stopped:
+            return job.measured(trained.process, trained.iterations, run.seconds), []
+        return job.project(trained.process, trained.iterations, run.told, run.started), []
+    except job.Unknown as reason:
+        return None, [Missing(what="job", reason=str(reason))]
 
 
 def _environment(run: RunFile, processes: list[Process]) -> Environment:

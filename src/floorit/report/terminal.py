@@ -13,6 +13,7 @@ from rich.text import Text
 
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
+from floorit.analyse.job import Job
 from floorit.analyse.ledger import Entry, Line
 from floorit.analyse.settings import Setting
 from floorit.diagnose import Finding
@@ -93,7 +94,7 @@ def render(report: Report) -> RenderableType:
             *_findings(report.findings),
         ]
     else:
-        parts += [_headline(report), Text(), _ledger(report.ledger), Text()]
+        parts += [_headline(report), *_job(report.job), Text(), _ledger(report.ledger), Text()]
         if report.workers is not None:
             parts += [_workers(report.workers), Text()]
         if report.gpu is not None:
@@ -128,6 +129,18 @@ def _headline(report: Report) -> RenderableType:
     if not run.steady:
         pace.append("  not steady", style="yellow")
     return Group(Text("floorit: " + ", ".join(facts)), pace)
+
+
+def _job(job: Job | None) -> list[RenderableType]:
+    """How long all of it takes."""
+    if job is None:
+        return []
+    steps = f"{job.epochs or 0:,} epochs of {job.steps_per_epoch or 0:,} steps"
+    steps = steps if job.epochs and job.steps_per_epoch else f"{job.steps:,} steps"
+    whole = job.seconds
+    spread = f" ({duration(whole.low)} to {duration(whole.high)})" if whole.low < whole.high else ""
+    shares = ", ".join(f"{part.what} {part.share:.0%}" for part in job.shares if part.share >= SMALL)
+    return [Text(f"job  {steps}, {duration(whole.value)}{spread}: {shares}"), Text(f"     {job.how}", style="dim")]
 
 
 def _ledger(entries: list[Entry]) -> RenderableType:
@@ -348,6 +361,18 @@ def _environment_rows(e: Environment) -> list[tuple[str, str]]:
         ("disk", f"{size(e.disk)} free"),
         ("system", known(e.system)),
     ]
+
+
+def duration(value: float) -> str:
+    """A long time in two units, a short one in one."""
+    minutes, hours = round(value / 60), round(value / 3600)
+    if value < 100:
+        return seconds(value)
+    if minutes < 60:
+        return f"{value // 60:.0f} min {value % 60:.0f} s"
+    if hours < 100:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{hours // 24} d {hours % 24} h"
 
 
 def number(value: float) -> str:
