@@ -80,7 +80,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     environment: Environment
     run: RunFacts | None
     step: StepFacts | None
-    job: Job | None
+    job: Job | None = None
     ledger: list[Entry]
     workers: Workers | None
     gpu: Gpu | None
@@ -88,7 +88,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     syncs: list[SyncPoint]
     settings: list[Setting]
     findings: list[Finding]
-    out_of_memory: OutOfMemory | None
+    out_of_memory: OutOfMemory | None = None
     missing: list[Missing]
     ranks: list[Rank]
     record: str  # the folder it was made from
