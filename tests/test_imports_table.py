@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "hardware": set(),
     "declared": {"events", "record"},
     "headroom": {"events"},
+    "usage": {"events"},
     "runfile": {"declared", "events", "hardware"},
     "analyse": {"declared", "events", "replay", "stats", "record"},
     "diagnose": {"analyse", "events", "replay", "stats", "record"},
@@ -31,7 +32,19 @@ MAY_IMPORT = {
     "launch": {"record", "hardware"},
     "live": {"analyse", "events", "replay", "record"},
     "demo": {"truth"},
-    "cli": {"__init__", "demo", "headroom", "launch", "live", "hardware", "runfile", "report", "truth", "declared"},
+    "cli": {
+        "__init__",
+        "demo",
+        "headroom",
+        "launch",
+        "live",
+        "hardware",
+        "runfile",
+        "report",
+        "truth",
+        "declared",
+        "usage",
+    },
 }
 
 # What a part may import from outside of the standard library.
@@ -61,7 +74,7 @@ IMPURE_MODULES = {"torch", "subprocess", "time", "datetime", "random", "socket",
 # Only what the user sees may print, or write to a stream.
 SILENT = (
     *("clock", "replay", "events", "stats", "truth", "declared", "analyse", "diagnose"),
-    *("record", "runfile", "hardware", "headroom"),
+    *("record", "runfile", "hardware", "headroom", "usage"),
 )
 # Of the recorder, what both sides of the file use: its format, and which keys mean a setting.
 SHARED = ("wire", "aliases")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from floorit import __version__, demo, hardware, headroom, launch, live, runfile
+from floorit import __version__, demo, hardware, headroom, launch, live, runfile, usage
 from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
 from floorit.report import beside, build, model, terminal
@@ -187,11 +187,12 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
     watcher = live.Live(
         record, stream=sys.stderr, quiet=options.quiet, steps=options.steps, window=not options.no_window
     )
-    memory = headroom.Watch()
+    memory, used = headroom.Watch(), usage.Watch()
 
     def watch() -> None:
         watcher.watch()
         memory.look(watcher.pids)
+        used.look(watcher.pids)
 
     try:
         code, seconds = launch.run(command, record, watch)
@@ -205,6 +206,7 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
         seconds=seconds,
         told=told,
         headroom=memory.sum_up(),
+        usage=used.sum_up(),
     )
     return _finish(folder, run, watcher, options), code
 

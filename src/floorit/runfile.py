@@ -8,7 +8,7 @@ import msgspec
 
 from floorit.declared import Told
 from floorit.errors import RecordError
-from floorit.events import Headroom
+from floorit.events import Headroom, Usage
 from floorit.hardware import Environment
 
 NAME = "run.json"
@@ -27,6 +27,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     seconds: float | None = None
     headroom: Headroom | None = None  # as seen from outside
+    usage: list[Usage] = []  # of the loaders' workers
     told: Told | None = None  # what was declared, as its files were when the program ended
 
 

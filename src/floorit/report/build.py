@@ -77,7 +77,9 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
             summary=_untrained(processes),
         )
     first = trained[0]
-    workers = loader_input.describe(first.process, reader.workers_of(first.process), first.iterations)
+    workers = loader_input.describe(
+        first.process, reader.workers_of(first.process), first.iterations, run.usage, _cores(first.process, run)
+    )
     watched, unwatched = _gpu(first, reader.folder, run)
     points = syncs.find(first.process, first.iterations)
     facts = diagnose.Facts(
@@ -101,10 +103,30 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         syncs=points,
         settings=facts.settings,
         findings=findings,
-        missing=[*missing, *unwatched, *unknown],
+        missing=[*missing, *unwatched, *unknown, *_workers_missing(workers)],
         ranks=[Rank(rank=t.process.rank, step=t.step, ledger=t.ledger.entries) for t in trained] if trained[1:] else [],
         summary=_summary(findings[0], first.step),
     )
+
+
+def _workers_missing(workers: loader_input.Workers | None) -> list[Missing]:
+    if workers is None:
+        return []
+    said = []
+    if workers.supply is None:
+        said.append(Missing(what="workers.supply", reason="no batch was timed after warm-up"))
+    if not workers.time_in:
+        none = "no look fell on a worker" if workers.count else "names that lines use are noted in workers only"
+        said.append(Missing(what="workers.time_in", reason=none))
+    return said
+
+
+def _cores(process: Process, run: RunFile) -> float | None:
+    """That the program may use: by affinity, as it was read inside of it, and by its cgroup."""
+    here = run.environment
+    allowed = process.readings[-1]["cores"] if process.readings else here.cores_allowed
+    known = [float(cores) for cores in (allowed, here.cores_quota) if cores]
+    return min(known, default=None)
 
 
 def _job(trained: _Trained, run: RunFile) -> tuple[job.Job | None, list[Missing]]:

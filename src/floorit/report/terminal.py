@@ -193,7 +193,30 @@ def _workers(workers: Workers) -> RenderableType:
             f" ({workers.queue_mean:.1f} waiting on average)"
         )
     lines = [Text("  " + _line(line)) for line in workers.where[:3]]
-    return Group(Text(" · ".join(parts)), *lines)
+    path = _data_path(workers)
+    return Group(Text(" · ".join(parts)), *([Text("  " + path)] if path else []), *lines)
+
+
+def _data_path(workers: Workers) -> str:
+    """What the loader could give, and what its time goes into."""
+    parts, supply = [], workers.supply
+    if supply is not None:
+        parts.append(f"could give about {number(supply.now)} samples/s")
+        others = [rate for rate in supply.rates if rate.workers == supply.saturates_at != workers.count]
+        parts += [f"{number(r.samples_per_second)} with {several(r.workers, 'worker')}, then no more" for r in others]
+    if len(workers.time_in) > 1:
+        looks = sum(kind.looks for kind in workers.time_in)
+        kinds = ", ".join(f"{kind.what} {kind.share:.0%}" for kind in workers.time_in)
+        parts.append(f"{kinds} ({looks} looks)")
+    if workers.disk_share is not None:
+        parts.append(f"{workers.disk_share:.0%} of what is read comes from disk")
+    if workers.idle_workers:
+        parts.append(f"an epoch has {workers.batches_per_epoch} batches: {workers.idle_workers} workers get none")
+    elif workers.short_epochs:
+        parts.append(f"workers start again for each epoch, of only {workers.batches_per_epoch} batches")
+    if workers.shapes_vary:
+        parts.append("shapes vary from batch to batch")
+    return " · ".join(parts)
 
 
 _IDLE = {
@@ -302,7 +325,7 @@ def _weight(finding: Finding) -> str:
 
 
 def _missing(report: Report) -> list[RenderableType]:
-    later = {"gpu.power_watts", "floor"}
+    later = {"gpu.power_watts", "floor", "workers.supply", "workers.time_in"}
     by_reason: dict[str, list[str]] = {}
     for m in report.missing:
         if m.what not in later:
