@@ -197,3 +197,26 @@ def test_the_window_leaves_no_lasting_cost(tmp_path: Path) -> None:
     before = sorted(t for t, end in zip(seen["times"], ends, strict=True) if opened - 2 < end < opened)
     after = sorted(t for t, end in zip(seen["times"], ends, strict=True) if end > closed + 0.5)
     assert after[len(after) // 2] < 1.1 * before[len(before) // 2]
+
+
+# -- out of memory -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("caught", ["0", "1"])
+@pytest.mark.parametrize("phase", ["forward", "backward", "eval"])
+def test_out_of_memory_is_named_with_its_phase(tmp_path: Path, phase: str, caught: str) -> None:
+    """The program ends as it would, and what was asked for is what the script asked for."""
+    script = str(SCRIPTS / "out_of_memory.py")
+    environ = {"PHASE": phase, "CAUGHT": caught}
+    bare = _run([sys.executable, script], **environ)
+    command = [sys.executable, "-m", "floorit", "run", "--quiet", "--out", str(tmp_path / "out"), "--"]
+    ran = _run([*command, sys.executable, script], **environ)
+    assert ran.returncode == bare.returncode == (0 if caught == "1" else 1)
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    out = report["out_of_memory"]
+    assert (out["where"], out["phase"], out["ended"]) == ("gpu", phase, caught == "0")
+    assert out["asked"] == 4 << 30
+    assert out["total"] == pytest.approx(2 << 30, rel=0.01)
+    assert {held["what"] for held in out["held"]} >= {"parameters", "optimizer state"}
+    assert Path(out["place"]["file"]).name == "out_of_memory.py"
+    assert (report["findings"][0]["code"] == "out-of-memory") == (caught == "0")

@@ -25,7 +25,9 @@ MAY_IMPORT = {
     "vitals": set(),
     "telemetry": {"vitals"},
     "declared": {"events", "record"},
-    "runfile": {"declared", "hardware"},
+    "headroom": {"events"},
+    "usage": {"events"},
+    "runfile": {"declared", "events", "hardware"},
     "analyse": {"declared", "events", "replay", "stats", "record", "vitals"},
     "diagnose": {"analyse", "events", "replay", "stats", "record"},
     "report": {"analyse", "diagnose", "events", "hardware", "runfile", "stats", "truth", "record", "vitals"},
@@ -37,6 +39,7 @@ MAY_IMPORT = {
     "cli": {
         "__init__",
         "demo",
+        "headroom",
         "launch",
         "live",
         "hardware",
@@ -46,6 +49,7 @@ MAY_IMPORT = {
         "declared",
         "telemetry",
         "floorrun",
+        "usage",
     },
 }
 
@@ -60,6 +64,7 @@ MAY_INSTALL = {
     "vitals": {"msgspec"},
     "telemetry": {"msgspec", "psutil", "pynvml"},
     "declared": {"msgspec", "tomli", "yaml"},
+    "headroom": {"msgspec", "psutil"},
     "runfile": {"msgspec"},
     "analyse": {"msgspec", "numpy"},
     "diagnose": {"msgspec", "numpy"},
@@ -78,7 +83,7 @@ IMPURE_MODULES = {"torch", "subprocess", "time", "datetime", "random", "socket",
 # Only what the user sees may print, or write to a stream.
 SILENT = (
     *("clock", "replay", "events", "stats", "truth", "declared", "analyse", "diagnose"),
-    *("record", "runfile", "hardware", "vitals", "telemetry"),
+    *("record", "runfile", "hardware", "vitals", "telemetry", "headroom", "usage"),
 )
 # Of the recorder, what both sides of the file use: its format, and which keys mean a setting.
 SHARED = ("wire", "aliases")

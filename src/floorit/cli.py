@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from floorit import __version__, demo, floorrun, hardware, launch, live, runfile, telemetry
+from floorit import __version__, demo, floorrun, hardware, headroom, launch, live, runfile, telemetry, usage
 from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
 from floorit.report import beside, build, model, terminal
@@ -192,11 +192,13 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
     watcher = live.Live(
         record, stream=sys.stderr, quiet=options.quiet, steps=options.steps, window=not options.no_window
     )
-    sampler = telemetry.Telemetry(folder)
+    sampler, memory, used = telemetry.Telemetry(folder), headroom.Watch(), usage.Watch()
 
     def watch(_: object) -> None:
         watcher.watch()
         sampler.watch()
+        memory.look(watcher.pids)
+        used.look(watcher.pids)
 
     try:
         code, seconds = launch.run(command, record, watch)
@@ -204,7 +206,15 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
         sampler.close()
         watcher.close()
     told = gather.gather(watcher.reader.run())
-    run = msgspec.structs.replace(run, exit_code=launch.shell_code(code), seconds=seconds, told=told)
+    run = msgspec.structs.replace(
+        run,
+        stopped=watcher.has_asked_to_stop,
+        exit_code=launch.shell_code(code),
+        seconds=seconds,
+        told=told,
+        headroom=memory.sum_up(),
+        usage=used.sum_up(),
+    )
     if options.floor:
         outcome = _floor(command, folder, run, watcher, options)
         run = msgspec.structs.replace(run, floor=outcome)

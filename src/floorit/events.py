@@ -53,6 +53,8 @@ _LISTED = {
     "config": "configs",
     "argument": "arguments",
     "in_force": "readings",
+    "memory_error": "memory_errors",
+    "shapes": "shapes",
 }
 _NANO = 1e-9
 _MOST, _MOST_SAMPLES = 0xFFFF, 0xFFFFFFFF
@@ -67,6 +69,7 @@ class Place(msgspec.Struct, frozen=True):
     line: int
     function: str
     origin: str
+    calls: tuple[str, ...] = ()  # names that the line uses, where a worker was seen at it
 
     @property
     def is_users(self) -> bool:
@@ -95,6 +98,30 @@ class Span(msgspec.Struct, frozen=True):
     place: Place | None
 
 
+class Headroom(msgspec.Struct, frozen=True, kw_only=True):
+    """How much memory the machine had left while the program ran. Bytes; None: it could not be read."""
+
+    memory: int | None = None  # that the machine has
+    available_least: int | None = None  # that programs could have had without swapping
+    shared_size: int | None = None  # of /dev/shm, through which workers hand batches on
+    shared_free_least: int | None = None
+    training_most: int | None = None  # resident in the processes that train
+    workers_most: int | None = None  # resident in their loader workers; pages that several share count for each
+    kills: int | None = None  # by the kernel for lack of memory, in our cgroup or on the machine
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker of the loader used between two looks at it from outside."""
+
+    pid: int
+    begin: float  # seconds, on the record's clock
+    end: float
+    cpu: float  # seconds on a core
+    waited: float  # seconds ready to run, for a core to be free
+    read: int  # bytes read, from files and pipes
+    from_disk: int  # bytes that came from storage
+
+
 class Process:
     """One process's record, as far as it has been read."""
 
@@ -113,6 +140,8 @@ class Process:
         self.configs: list[dict[str, Any]] = []  # configuration files that it read
         self.arguments: list[dict[str, Any]] = []  # that mean a setting
         self.readings: list[dict[str, Any]] = []  # of the settings in force
+        self.shapes: list[dict[str, Any]] = []  # of the first batches of each loader
+        self.memory_errors: list[dict[str, Any]] = []  # each time that memory ran out
         self.ddp: dict[str, Any] | None = None
         self.ended: float | None = None
         self.window: dict[str, Any] | None = None  # where the trace of the kernel window is, or why there is none
@@ -234,7 +263,8 @@ class Process:
         elif kind in ("loader", "iterator", "optimizer"):
             getattr(self, kind + "s")[note["id"]] = note
         elif kind == "place":
-            place = Place(str(note["file"]), int(note["line"]), str(note["function"]), str(note["origin"]))
+            calls = tuple(map(str, note.get("calls", ())))
+            place = Place(str(note["file"]), int(note["line"]), str(note["function"]), str(note["origin"]), calls)
             self._places[note["pid"], note["id"]] = place
         elif kind == "stack":
             places = (self._places.get((note["pid"], number)) for number in note["places"])

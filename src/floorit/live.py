@@ -16,6 +16,7 @@ from floorit.record import wire
 REFRESH = 1.0  # seconds between two states of the line on a terminal
 PLAIN = 30.0  # seconds between two plain lines
 RECENT = 50  # iterations the line looks at
+RECENT_PASSES = 2  # over data, of a process: training's and evaluation's; workers of earlier ones are gone
 MARGIN = 2.0  # seconds that every rank is given to hear of what it is asked
 # The kernel window opens once so many steps were steady, for so many seconds in all.
 STEADY_STEPS, STEADY_SECONDS = 10, 3.0
@@ -31,7 +32,7 @@ class Live:
         self._stream = stream
         self._quiet = quiet
         self._steps = steps
-        self._asked = False
+        self.has_asked_to_stop = False
         self._wants_window = window
         self._window_asked: float | None = None  # when
         self.warned = False
@@ -61,6 +62,13 @@ class Live:
             text = self._text(found)
             print(f"floorit: {text}", file=self._stream, flush=True)
 
+    def pids(self) -> tuple[list[int], list[int]]:
+        """The processes that train on this machine, as far as they are known by now, and their loaders' workers."""
+        here = [process for process in self.reader.run() if process.key[0] == os.uname().nodename]
+        recent = [made for process in here for made in list(process.iterators.values())[-RECENT_PASSES:]]
+        workers = list(dict.fromkeys(pid for made in recent for pid in made["pids"]))
+        return [process.key[1] for process in here], workers
+
     def close(self) -> None:
         """The program has ended."""
         if self._bar:
@@ -82,8 +90,8 @@ class Live:
     def _ask_to_stop(self, found: list[tuple[Process, iterations.Iterations]]) -> None:
         """All ranks are to end after the same backward pass, a little later than the furthest has got to."""
         steps = min(len(i.after_warmup) for _, i in found)
-        if not self._asked and self._steps is not None and steps >= self._steps:
-            self._asked = True
+        if not self.has_asked_to_stop and self._steps is not None and steps >= self._steps:
+            self.has_asked_to_stop = True
             self._ask("stop", found)
 
     def _ask_for_window(self, found: list[tuple[Process, iterations.Iterations]], now: float) -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from floorit.declared import Told
 from floorit.errors import RecordError
+from floorit.events import Headroom, Usage
 from floorit.hardware import Environment
 
 NAME = "run.json"
@@ -32,9 +33,12 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     started: float  # seconds since the epoch
     environment: Environment
     window: bool = True  # whether the kernel window was wished for
+    stopped: bool = False  # whether it was ended early, as --steps wishes
     exit_code: int | None = None
     seconds: float | None = None
     floor: FloorRun | None = None  # None: it was not wished for
+    headroom: Headroom | None = None  # as seen from outside
+    usage: list[Usage] = []  # of the loaders' workers
     told: Told | None = None  # what was declared, as its files were when the program ended
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import numpy as np
 
 from floorit import replay
+from floorit.analyse.fetching import Kind, kinds
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.ledger import Line, lines
-from floorit.events import Process, Rows
+from floorit.analyse.supply import Supply, costs, predict
+from floorit.events import Process, Rows, Usage
 from floorit.record import wire
 from floorit.stats import Estimate, mean
+
+MUCH_READ = 1 << 20  # bytes: less is the queue's own traffic
 
 
 class Workers(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,10 +33,24 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
     prefetch: int | None  # batches each worker may be ahead
     pinned: bool
     where: list[Line]
+    supply: Supply | None = None  # what the loader could give, with these workers and with others
+    batches_per_epoch: int | None = None
+    idle_workers: int = 0  # that get no batch in an epoch
+    short_epochs: bool = False  # workers start again for each epoch, which has no more batches than they fetch ahead
+    shapes: list[str] = []  # of the first batches, each once
+    shapes_vary: bool | None = None  # in more than the number of samples; None: fewer than two batches were seen
+    time_in: list[Kind] = []  # reading, decoding and the rest, by looks at the workers; empty where there are none
+    disk_share: float | None = None  # of the bytes that workers read, from storage and not from memory
 
 
-def describe(process: Process, shared: Process | None, iterations: Iterations) -> Workers | None:
-    """The training loader's workers after warm-up; None if the program has no loader."""
+def describe(
+    process: Process,
+    shared: Process | None,
+    iterations: Iterations,
+    usage: list[Usage] | None = None,
+    cores: float | None = None,
+) -> Workers | None:
+    """The training loader's workers after warm-up, on so many cores; None if the program has no loader."""
     rows = process.rows
     trained = process.trained_iterators()
     passes = [process.iterators[i] for i in trained if i in process.iterators]
@@ -47,19 +67,61 @@ def describe(process: Process, shared: Process | None, iterations: Iterations) -
     queued = rows[np.isin(rows["iterator"], trained) & (rows["ready"] != replay.NO_QUEUE) & (rows["end"] >= begin)]
     per_sample = fetches["fetch"].astype(np.float64) / np.maximum(fetches["samples"], 1)
     received = sum(r["batches"] for r in process.received)
+    receive = sum(r["seconds"] for r in process.received) / received if received else None
+    pinned = bool(loader["pin"]) and bool(len(process.device))
+    own = [u for u in usage or [] if u.pid in pids]
+    needs = costs(fetches, own, process, None if pinned else receive, in_process=not loader["workers"])
+    length = loader["length"]
+    shapes = _shapes(process, loader["id"])
     return Workers(
         count=loader["workers"],
         busy_share=_busy(fetches, begin) if loader["workers"] else None,
         sample_seconds=mean(per_sample),
         collate_seconds=mean(fetches["collate"].astype(np.float64)),
         send_seconds=float(fetches["send"].mean()) if loader["workers"] and len(fetches) else None,
-        receive_seconds=sum(r["seconds"] for r in process.received) / received if received else None,
+        receive_seconds=receive,
         queue_mean=float(queued["ready"].mean()) if len(queued) else None,
         queue_empty_share=float((queued["ready"] == 0).mean()) if len(queued) else None,
         prefetch=loader["prefetch"],
-        pinned=bool(loader["pin"]) and bool(len(process.device)),
+        pinned=pinned,
         where=lines(samples),
+        supply=predict(needs[0], loader["workers"], cores, needs[1]) if needs and cores else None,
+        batches_per_epoch=length,
+        idle_workers=max(loader["workers"] - length, 0) if length else 0,
+        short_epochs=_is_short(loader),
+        shapes=list(dict.fromkeys(map(_words, shapes))),
+        shapes_vary=len({_inner(shape) for shape in shapes}) > 1 if len(shapes) > 1 else None,
+        time_in=kinds(samples) if loader["workers"] else [],
+        disk_share=_from_disk(own),
     )
+
+
+def _is_short(loader: dict[str, Any]) -> bool:
+    """Whether an epoch has no more batches than fresh workers fetch before the first is taken."""
+    ahead = loader["workers"] * (loader["prefetch"] or 0)
+    return bool(loader["length"]) and not loader["persistent"] and loader["length"] <= ahead
+
+
+Shapes = tuple[tuple[int, ...], ...]  # of the tensors in a batch
+
+
+def _shapes(process: Process, loader: int) -> list[Shapes]:
+    return [tuple(map(tuple, note["shapes"])) for note in process.shapes if note["loader"] == loader]
+
+
+def _inner(shapes: Shapes) -> Shapes:
+    """Without the number of samples: the last batch of an epoch may be smaller."""
+    return tuple(shape[1:] for shape in shapes)
+
+
+def _words(shapes: Shapes) -> str:
+    return ", ".join(" x ".join(map(str, shape)) or "a number" for shape in shapes)
+
+
+def _from_disk(usage: list[Usage]) -> float | None:
+    """The share of what was read that came from storage; None where next to nothing was read."""
+    read = sum(u.read for u in usage)
+    return min(sum(u.from_disk for u in usage) / read, 1.0) if read > MUCH_READ else None
 
 
 def _busy(fetches: Rows, begin: float) -> float | None:

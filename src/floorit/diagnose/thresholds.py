@@ -17,3 +17,9 @@ SATURATED = 0.9
 # Times a second of computing that a process is preempted: a core of its own is taken away a few times, a shared one
 # at the end of each time slice of some milliseconds.
 PUSHED_ASIDE = 50
+# Of the GPU's memory, in free pieces of blocks in use: less, and putting it together would not make the room.
+FRAGMENTED = 0.05
+# Of what tensors have on the GPU, in parameters, gradients and optimizer state: more, and these come first.
+MOSTLY_STATE = 0.5
+# Of the GPU's memory, in the hands of what is not this process's torch; CUDA itself takes about half a GiB.
+OTHERS_HOLD = 0.1

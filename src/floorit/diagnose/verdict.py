@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from floorit.analyse.memory import OutOfMemory
 from floorit.analyse.syncs import SyncPoint
-from floorit.diagnose import Facts, Finding, bound_of, costs, debugging, input, logs, settings, syncs, threads
+from floorit.diagnose import Facts, Finding, bound_of, costs, debugging, input, logs, memory, settings, syncs, threads
 from floorit.diagnose.thresholds import COMPUTE_SHARE
 
 _COMPUTE = ("forward", "backward", "recompute", "loss", "optimizer")
 
 
-def diagnose(facts: Facts, points: list[SyncPoint]) -> list[Finding]:
-    """Switches first, then costs by their bound; the model's own work only where nothing else is worth naming.
+def diagnose(facts: Facts, points: list[SyncPoint], out: OutOfMemory | None = None) -> list[Finding]:
+    """What the program died of, then switches, then costs by their bound; the model's own work where there are none.
 
     What is found without a bound comes after: it may be worth nothing. Only `healthy` would belie it.
     """
     costing = input.find(facts) + costs.find(facts) + logs.find(facts) + syncs.find(facts, points)
     removable = sorted(costing, key=lambda f: -(f.bound or 0))
-    unweighed = settings.find(facts) + threads.find(facts)
+    ran_out = memory.find(out)
+    died = ran_out if out is not None and out.ended else []
+    unweighed = settings.find(facts) + threads.find(facts) + ([] if died else ran_out)
     rest = [] if removable else [_the_rest(facts)]
     last = [*unweighed, *rest] if rest and rest[0].code == "healthy" else [*rest, *unweighed]
-    return debugging.find(facts) + removable + last
+    return died + debugging.find(facts) + removable + last
 
 
 def _the_rest(facts: Facts) -> Finding:

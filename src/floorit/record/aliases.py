@@ -91,6 +91,33 @@ _KEYS = {
         "gradient_accumulation_steps",
         "accumulate_grad_batches",
     ),
+    "epochs": (
+        "epochs",
+        "epoch",
+        "max_epochs",
+        "num_epochs",
+        "n_epochs",
+        "nepochs",
+        "total_epochs",
+        "number_of_epochs",
+    ),
+    "max_steps": (
+        "steps",
+        "max_steps",
+        "num_steps",
+        "n_steps",
+        "total_steps",
+        "iterations",
+        "max_iterations",
+        "num_iterations",
+        "total_iterations",
+        "iters",
+        "max_iters",
+        "num_iters",
+        "total_iters",
+        "max_iter",
+        "total_iter",
+    ),
     "optimizer.lr": ("lr", "lr0", "learning_rate", "base_lr", "init_lr", "initial_lr", "max_lr"),
     "optimizer.fused": ("fused", "use_fused", "fused_optimizer"),
     "optimizer.foreach": ("foreach",),
@@ -116,6 +143,24 @@ _EVAL_WORDS = frozenset(
     + ("infer", "inference", "predict", "prediction")
 )
 # Below these, settings are of something that does not train here.
+# How long the job is; below these words, how long something else is.
+_LENGTHS = ("epochs", "max_steps")
+_NOT_OF_THE_JOB = frozenset(
+    (
+        "lr",
+        "scheduler",
+        "schedule",
+        "sched",
+        "warmup",
+        "optimizer",
+        "optim",
+        "ema",
+        "model",
+        "diffusion",
+        "sampler",
+        "loss",
+    )
+)
 _ELSEWHERE = frozenset(("export", "serve", "server", "serving", "deploy", "sweep", "search", "tune", "wandb", "slurm"))
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -135,6 +180,8 @@ def meaning(key):
     if setting is None and name in _BELOW and words & set(_BELOW[name][1]):
         setting = _BELOW[name][0]
     if setting is None:
+        return None
+    if setting in _LENGTHS and words & _NOT_OF_THE_JOB:
         return None
     nearest = next((found for found in map(_scope, (last, *reversed(parents))) if found), TRAIN)
     return setting, nearest, name

@@ -5,6 +5,7 @@ forks: a child must never inherit a lock it holds, and Python warns of forking w
 """
 
 import _thread
+import dis
 import os
 import sys
 import sysconfig
@@ -160,6 +161,7 @@ class Sampler:
                 return 0
             number = self.places[key] = next(self._numbers)
             function = getattr(code, "co_qualname", code.co_name)
+            more = {"calls": _names(code, line)} if kind is USER and self.awake is not None else {}
             self._writer.note(
                 "place",
                 pid=os.getpid(),
@@ -168,6 +170,7 @@ class Sampler:
                 line=line,
                 function=function,
                 origin=kind,
+                **more,
             )
         return number
 
@@ -175,6 +178,16 @@ class Sampler:
         """The looks since the last call."""
         looks, self._looks = self._looks, []
         return looks
+
+
+def _names(code, line):
+    """Names that a line uses: what it calls that is written in C has no frame of its own."""
+    used, now = [], None
+    for instruction in dis.get_instructions(code):
+        now = instruction.starts_line or now if sys.version_info < (3, 13) else instruction.line_number
+        if now == line and instruction.opname.startswith(("LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME")):
+            used.append(str(instruction.argval))
+    return sorted(set(used))
 
 
 def caller(skip=1):

@@ -49,6 +49,8 @@ class Session:
         self.is_worker = False
         self.is_forked = False
         self.on_cuda = []  # installed when the program first uses CUDA
+        self.last_words = []  # called when the process ends
+        self.memory_error = lambda: None  # told that an error may be passing through the loader
         self.readings = None  # of the settings in force, once their probe is installed
         self.count_waiting = lambda: 0  # batches that the loader has ready
         self.number_of_loader = lambda loader: 0  # its number in the record; 0: it has none
@@ -297,6 +299,7 @@ class Session:
             if self.log.window is not None:
                 self.log.window.give_up("the program ended before it was over")
             self.log.end()
+            self._say_last_words()
             self._peak_read = 0.0
             if self.log.marker is not None:
                 self.log.marker.end()
@@ -304,6 +307,13 @@ class Session:
                 self.readings.read(training=False)
             self.writer.note("end", at=time.perf_counter())
         self.flush()
+
+    def _say_last_words(self):
+        for say in self.last_words:
+            try:
+                say()
+            except Exception as error:
+                self.missing("the end of the program", repr(error))
 
     def _close_before(self, owner, name):
         function = getattr(owner, name)

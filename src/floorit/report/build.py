@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 
 from floorit import diagnose, vitals
-from floorit.analyse import floor, gpu, iterations, ledger, machine, settings, syncs, trace
+from floorit.analyse import floor, gpu, iterations, job, ledger, machine, memory, settings, syncs, trace
 from floorit.analyse import input as loader_input
+from floorit.diagnose import memory as memory_findings
 from floorit.diagnose import verdict
 from floorit.events import Process, RecordReader, read_record
 from floorit.hardware import Environment
@@ -47,16 +48,19 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         *_settings_missing(run, trained),
     ]
     program = Program(command=run.command, exit_code=run.exit_code, seconds=run.seconds, cwd=run.cwd)
+    out = memory.find(reader, run.exit_code, run.headroom)
     common: dict[str, Any] = {
         "program": program,
         "environment": _environment(run, processes),
         "record": str(folder),
+        "out_of_memory": out,
     }
     if not trained:
         return Report(
             **common,
             run=None,
             step=None,
+            job=None,
             gpu=None,
             floor=None,
             machine=None,
@@ -64,13 +68,15 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
             workers=None,
             syncs=[],
             settings=[],
-            findings=[],
+            findings=memory_findings.find(out),
             missing=missing,
             ranks=[],
             summary=_untrained(processes),
         )
     first = trained[0]
-    workers = loader_input.describe(first.process, reader.workers_of(first.process), first.iterations)
+    workers = loader_input.describe(
+        first.process, reader.workers_of(first.process), first.iterations, run.usage, _cores(first.process, run)
+    )
     vital = machine.describe(vitals.load(folder), *_stretch(first))
     watched, unwatched = _gpu(first, reader.folder, run, vital)
     ladder, below = _floor(first, watched, folder, run)
@@ -83,12 +89,14 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         on_gpu=bool(len(first.process.device)),
         settings=settings.compare(first.process, first.iterations, run.told, len(trained)),
     )
-    findings = verdict.diagnose(facts, points)
+    findings = verdict.diagnose(facts, points, out)
+    whole, unknown = _job(first, run)
     return Report(
         **common,
         run=_run_facts(trained),
         step=first.step,
         ledger=first.ledger.entries,
+        job=whole,
         workers=workers,
         gpu=watched,
         floor=ladder,
@@ -96,10 +104,40 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         syncs=points,
         settings=facts.settings,
         findings=findings,
-        missing=[*missing, *unwatched, *below],
+        missing=[*missing, *unwatched, *below, *unknown, *_workers_missing(workers)],
         ranks=[Rank(rank=t.process.rank, step=t.step, ledger=t.ledger.entries) for t in trained] if trained[1:] else [],
         summary=_summary(findings[0], first.step),
     )
+
+
+def _workers_missing(workers: loader_input.Workers | None) -> list[Missing]:
+    if workers is None:
+        return []
+    said = []
+    if workers.supply is None:
+        said.append(Missing(what="workers.supply", reason="no batch was timed after warm-up"))
+    if not workers.time_in:
+        none = "no look fell on a worker" if workers.count else "names that lines use are noted in workers only"
+        said.append(Missing(what="workers.time_in", reason=none))
+    return said
+
+
+def _cores(process: Process, run: RunFile) -> float | None:
+    """That the program may use: by affinity, as it was read inside of it, and by its cgroup."""
+    here = run.environment
+    allowed = process.readings[-1]["cores"] if process.readings else here.cores_allowed
+    known = [float(cores) for cores in (allowed, here.cores_quota) if cores]
+    return min(known, default=None)
+
+
+def _job(trained: _Trained, run: RunFile) -> tuple[job.Job | None, list[Missing]]:
+    """How long the whole job takes, or why that is not known."""
+    try:
+        if run.exit_code == 0 and run.seconds is not None and not run.stopped:
+            return job.measured(trained.process, trained.iterations, run.seconds), []
+        return job.project(trained.process, trained.iterations, run.told, run.started), []
+    except job.Unknown as reason:
+        return None, [Missing(what="job", reason=str(reason))]
 
 
 def _environment(run: RunFile, processes: list[Process]) -> Environment:

@@ -7,8 +7,10 @@ import msgspec
 from floorit.analyse.floor import Floor
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
+from floorit.analyse.job import Job
 from floorit.analyse.ledger import Entry
 from floorit.analyse.machine import Machine
+from floorit.analyse.memory import OutOfMemory
 from floorit.analyse.settings import Setting
 from floorit.analyse.syncs import SyncPoint
 from floorit.diagnose import Finding
@@ -78,6 +80,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     environment: Environment
     run: RunFacts | None
     step: StepFacts | None
+    job: Job | None = None
     ledger: list[Entry]
     workers: Workers | None
     gpu: Gpu | None
@@ -86,6 +89,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     syncs: list[SyncPoint]
     settings: list[Setting]
     findings: list[Finding]
+    out_of_memory: OutOfMemory | None = None
     missing: list[Missing]
     ranks: list[Rank]
     record: str  # the folder it was made from

@@ -14,6 +14,7 @@ from rich.text import Text
 from floorit.analyse.floor import Floor
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
+from floorit.analyse.job import Job
 from floorit.analyse.ledger import Entry, Line
 from floorit.analyse.settings import Setting
 from floorit.diagnose import Finding
@@ -88,9 +89,13 @@ def render(report: Report) -> RenderableType:
     report = with_short_paths(report)
     parts: list[RenderableType] = [Text()]
     if report.run is None or report.step is None:
-        parts += [Text(f"floorit: {report.summary}", style="bold"), *_untrained_hints(report)]
+        parts += [
+            Text(f"floorit: {report.summary}", style="bold"),
+            *_untrained_hints(report),
+            *_findings(report.findings),
+        ]
     else:
-        parts += [_headline(report), Text(), _ledger(report.ledger), Text()]
+        parts += [_headline(report), *_job(report.job), Text(), _ledger(report.ledger), Text()]
         if report.workers is not None:
             parts += [_workers(report.workers), Text()]
         if report.gpu is not None:
@@ -127,6 +132,18 @@ def _headline(report: Report) -> RenderableType:
     if not run.steady:
         pace.append("  not steady", style="yellow")
     return Group(Text("floorit: " + ", ".join(facts)), pace)
+
+
+def _job(job: Job | None) -> list[RenderableType]:
+    """How long all of it takes."""
+    if job is None:
+        return []
+    steps = f"{job.epochs or 0:,} epochs of {job.steps_per_epoch or 0:,} steps"
+    steps = steps if job.epochs and job.steps_per_epoch else f"{job.steps:,} steps"
+    whole = job.seconds
+    spread = f" ({duration(whole.low)} to {duration(whole.high)})" if whole.low < whole.high else ""
+    shares = ", ".join(f"{part.what} {part.share:.0%}" for part in job.shares if part.share >= SMALL)
+    return [Text(f"job  {steps}, {duration(whole.value)}{spread}: {shares}"), Text(f"     {job.how}", style="dim")]
 
 
 def _ledger(entries: list[Entry]) -> RenderableType:
@@ -179,7 +196,30 @@ def _workers(workers: Workers) -> RenderableType:
             f" ({workers.queue_mean:.1f} waiting on average)"
         )
     lines = [Text("  " + _line(line)) for line in workers.where[:3]]
-    return Group(Text(" · ".join(parts)), *lines)
+    path = _data_path(workers)
+    return Group(Text(" · ".join(parts)), *([Text("  " + path)] if path else []), *lines)
+
+
+def _data_path(workers: Workers) -> str:
+    """What the loader could give, and what its time goes into."""
+    parts, supply = [], workers.supply
+    if supply is not None:
+        parts.append(f"could give about {number(supply.now)} samples/s")
+        others = [rate for rate in supply.rates if rate.workers == supply.saturates_at != workers.count]
+        parts += [f"{number(r.samples_per_second)} with {several(r.workers, 'worker')}, then no more" for r in others]
+    if len(workers.time_in) > 1:
+        looks = sum(kind.looks for kind in workers.time_in)
+        kinds = ", ".join(f"{kind.what} {kind.share:.0%}" for kind in workers.time_in)
+        parts.append(f"{kinds} ({looks} looks)")
+    if workers.disk_share is not None:
+        parts.append(f"{workers.disk_share:.0%} of what is read comes from disk")
+    if workers.idle_workers:
+        parts.append(f"an epoch has {workers.batches_per_epoch} batches: {workers.idle_workers} workers get none")
+    elif workers.short_epochs:
+        parts.append(f"workers start again for each epoch, of only {workers.batches_per_epoch} batches")
+    if workers.shapes_vary:
+        parts.append("shapes vary from batch to batch")
+    return " · ".join(parts)
 
 
 _IDLE = {
@@ -300,10 +340,10 @@ def _weight(finding: Finding) -> str:
 
 
 def _missing(report: Report) -> list[RenderableType]:
-    later = {"floor: the physical limit", "floor: without data"}  # the ladder says so itself
+    said_above = {"floor: the physical limit", "floor: without data", "workers.supply", "workers.time_in"}
     by_reason: dict[str, list[str]] = {}
     for m in report.missing:
-        if m.what not in later:
+        if m.what not in said_above:
             by_reason.setdefault(m.reason, []).append(m.what)
     return [Text(f"not measured: {', '.join(what)}: {why}", style="dim") for why, what in by_reason.items()]
 
@@ -359,6 +399,18 @@ def _environment_rows(e: Environment) -> list[tuple[str, str]]:
         ("disk", f"{size(e.disk)} free"),
         ("system", known(e.system)),
     ]
+
+
+def duration(value: float) -> str:
+    """A long time in two units, a short one in one."""
+    minutes, hours = round(value / 60), round(value / 3600)
+    if value < 100:
+        return seconds(value)
+    if minutes < 60:
+        return f"{value // 60:.0f} min {value % 60:.0f} s"
+    if hours < 100:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{hours // 24} d {hours % 24} h"
 
 
 def number(value: float) -> str:

@@ -9,6 +9,7 @@ from . import (
     in_force,
     loader,
     logs,
+    memory,
     module,
     optimizer,
     profiler,
@@ -30,5 +31,6 @@ ALL = (
     ("debugging switches", switches.install),
     ("settings in force", in_force.install),
     ("configuration files", configs.install),
+    ("running out of memory", memory.install),
     ("the program's own profiler", profiler.install),
 )

@@ -79,6 +79,10 @@ class _Readings:
         """Whether it is time to read."""
         return self._session.log.backwards >= self._next
 
+    def has_autocast(self):
+        """Whether a forward pass was seen under autocast since the last reading."""
+        return self._autocast is not None
+
     def forget(self):
         """In a forked child: it has not trained yet."""
         self._next, self._autocast, self._entries = 1, None, 0

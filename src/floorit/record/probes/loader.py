@@ -2,6 +2,7 @@
 
 import os
 import weakref
+from itertools import islice
 from threading import get_ident
 from time import perf_counter_ns
 
@@ -13,6 +14,7 @@ NAME = "data loader"
 _DEPTH = 4  # of what a batch is made of: how far it is looked into
 _IMAGES = 4  # dimensions of a batch of images
 _ASKS_CORES = frozenset(("cpu_count", "process_cpu_count", "sched_getaffinity", "cpu_affinity"))
+SHAPES, _TENSORS = 8, 4  # batches of a loader whose shapes are noted, and tensors in each
 SOME = 7  # of the batches, every eighth: how full the queue is, and what a batch made in this process costs
 
 
@@ -33,7 +35,7 @@ def install(session):
 class _Loader:
     """What is known of one DataLoader."""
 
-    __slots__ = ("alike", "batch_size", "by_length", "is_prebatched", "number", "workers")
+    __slots__ = ("alike", "batch_size", "by_length", "is_prebatched", "number", "unseen", "workers")
 
     def __init__(self, number, loader, length):
         self.number = number
@@ -41,6 +43,7 @@ class _Loader:
         self.batch_size = loader.batch_size
         self.by_length = None  # whether samples are counted by a list's length; not known before the first batch
         self.alike = _alike(loader, length)
+        self.unseen = SHAPES  # batches whose shapes are still to be noted
         # Whether its samples are whole batches; not known before the model has been called with the first of them.
         self.is_prebatched = None if loader.batch_size == 1 else False
 
@@ -59,7 +62,7 @@ class _Loader:
 class _Pass:
     """One pass over a loader."""
 
-    __slots__ = ("alike", "has_queue", "loader", "number", "samples", "word")
+    __slots__ = ("alike", "has_queue", "loader", "number", "promised", "samples", "word")
 
     def __init__(self, number, loader):
         self.number = number
@@ -67,7 +70,8 @@ class _Pass:
         self.has_queue = loader is not None and loader.workers > 0
         self.word = number << SHIFT | (NEXT_FRESH_IN if self.has_queue else NEXT_IN)
         self.samples = 0  # of the first batch
-        self.alike = 0  # batches to come that hold as many
+        self.alike = 0  # batches to come that hold as many, and are not looked at
+        self.promised = 0  # the same, while they are
 
 
 class _Batches:
@@ -139,14 +143,23 @@ class _Batches:
         if this.alike:
             this.alike -= 1
         else:
-            first, this.samples = not this.samples, self._count(batch, this.loader)
-            if first and this.loader is not None:
-                this.alike = this.loader.alike
+            loader = this.loader
+            first, this.samples = not this.samples, self._count(batch, loader)
+            if loader is not None:
+                if first:
+                    this.promised = loader.alike
+                elif this.promised:
+                    this.promised -= 1
+                if loader.unseen:
+                    self._look_at_shapes(batch, loader)
+                elif this.promised:
+                    this.alike, this.promised = this.promised, 0
         log.extend((log.now(), (1 + this.samples) << SHIFT | NEXT_OUT))
 
     def got_none(self, _):
         log = self._log
         log.extend((log.now(), NEXT_OUT))
+        self._session.memory_error()
 
     def _count(self, batch, loader):
         if loader is None or loader.is_prebatched is False:
@@ -160,6 +173,12 @@ class _Batches:
         else:
             loader.is_prebatched = False
         return _samples(batch, loader)
+
+    def _look_at_shapes(self, batch, loader):
+        """Of the first batches, to tell whether they vary."""
+        loader.unseen -= 1
+        shapes = list(islice(_shapes(batch, 0), _TENSORS))
+        self._session.writer.note("shapes", loader=loader.number, shapes=shapes)
 
     def _describe(self, loader):
         known = self._loaders.get(id(loader))
