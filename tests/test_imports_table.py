@@ -26,7 +26,9 @@ MAY_IMPORT = {
     "runfile": {"declared", "hardware"},
     "analyse": {"declared", "events", "replay", "stats", "record"},
     "diagnose": {"analyse", "events", "replay", "stats", "record"},
-    "report": {"analyse", "diagnose", "events", "hardware", "runfile", "stats", "truth", "record"},
+    "fixes": {"analyse", "stats"},
+    "plan": {"analyse", "diagnose", "fixes", "stats"},
+    "report": {"analyse", "diagnose", "events", "fixes", "hardware", "plan", "runfile", "stats", "truth", "record"},
     "launch": {"record", "hardware"},
     "live": {"analyse", "events", "replay", "record"},
     "demo": {"truth"},
@@ -45,6 +47,8 @@ MAY_INSTALL = {
     "runfile": {"msgspec"},
     "analyse": {"msgspec", "numpy"},
     "diagnose": {"msgspec", "numpy"},
+    "fixes": {"msgspec"},
+    "plan": {"msgspec"},
     "report": {"msgspec", "numpy", "rich"},
     "launch": {"msgspec"},
     "live": {"numpy"},
@@ -53,12 +57,15 @@ MAY_INSTALL = {
 }
 
 # Pure: values in, values out. No torch, no other process, no clock.
-PURE = ("clock", "replay", "events", "stats", "truth", "declared", "analyse", "diagnose", "report")
+PURE = (
+    *("clock", "replay", "events", "stats", "truth", "declared", "analyse", "diagnose", "fixes", "plan"),
+    "report",
+)
 IMPURE_MODULES = {"torch", "subprocess", "time", "datetime", "random", "socket", "threading", "multiprocessing"}
 
 # Only what the user sees may print, or write to a stream.
 SILENT = (
-    *("clock", "replay", "events", "stats", "truth", "declared", "analyse", "diagnose"),
+    *("clock", "replay", "events", "stats", "truth", "declared", "analyse", "diagnose", "fixes", "plan"),
     *("record", "runfile", "hardware"),
 )
 # Of the recorder, what both sides of the file use: its format, and which keys mean a setting.

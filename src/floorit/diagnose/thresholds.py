@@ -17,3 +17,5 @@ SATURATED = 0.9
 # Times a second of computing that a process is preempted: a core of its own is taken away a few times, a shared one
 # at the end of each time slice of some milliseconds.
 PUSHED_ASIDE = 50
+# Of the GPU's memory in use at the peak: less, and twice the batch fits, whatever of it grows.
+MOSTLY_FREE = 0.4

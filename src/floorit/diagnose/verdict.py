@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from floorit.analyse.syncs import SyncPoint
-from floorit.diagnose import Facts, Finding, bound_of, costs, debugging, input, logs, settings, syncs, threads
+from floorit.diagnose import Facts, Finding, bound_of, costs, debugging, device, input, logs, settings, syncs, threads
 from floorit.diagnose.thresholds import COMPUTE_SHARE
 
 _COMPUTE = ("forward", "backward", "recompute", "loss", "optimizer")
@@ -14,9 +14,9 @@ def diagnose(facts: Facts, points: list[SyncPoint]) -> list[Finding]:
 
     What is found without a bound comes after: it may be worth nothing. Only `healthy` would belie it.
     """
-    costing = input.find(facts) + costs.find(facts) + logs.find(facts) + syncs.find(facts, points)
+    costing = input.find(facts) + costs.find(facts) + logs.find(facts) + syncs.find(facts, points) + device.find(facts)
     removable = sorted(costing, key=lambda f: -(f.bound or 0))
-    unweighed = settings.find(facts) + threads.find(facts)
+    unweighed = settings.find(facts) + threads.find(facts) + device.too_small(facts)
     rest = [] if removable else [_the_rest(facts)]
     last = [*unweighed, *rest] if rest and rest[0].code == "healthy" else [*rest, *unweighed]
     return debugging.find(facts) + removable + last
@@ -24,9 +24,14 @@ def diagnose(facts: Facts, points: list[SyncPoint]) -> list[Finding]:
 
 def _the_rest(facts: Facts) -> Finding:
     """Nothing can be removed: either the model's own work fills the step, or nothing stands out."""
-    phases = (*_COMPUTE, "sync") if facts.on_gpu else _COMPUTE
-    share = facts.ledger.share(*phases)
-    work = facts.ledger.share("forward", "backward", *(("sync",) if facts.on_gpu else ()))
+    if facts.gpu is not None and facts.gpu.busy_share is not None and facts.needs.gpu is not None:
+        share = work = facts.needs.gpu.likely / facts.needs.step
+        said = f"the GPU is busy for {work:.0%} of the step"
+    else:
+        blocked = ("sync",) if facts.on_gpu else ()
+        share = facts.ledger.share(*_COMPUTE, *blocked)
+        work = facts.ledger.share("forward", "backward", *blocked)
+        said = f"{work:.0%} of the step is the forward and the backward pass"
     if work < COMPUTE_SHARE:
         return Finding(
             code="healthy",
@@ -41,6 +46,6 @@ def _the_rest(facts: Facts) -> Finding:
         title="the model's own work takes the time",
         share=work,
         bound=bound_of(work),
-        evidence=[f"{work:.0%} of the step is the forward and the backward pass; no removable cost is over a tenth"],
+        evidence=[f"{said}; no removable cost is over a tenth"],
         where=facts.ledger.where("forward", "backward"),
     )

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from floorit.analyse.ledger import Line
+from floorit.diagnose import Finding
 from floorit.report.model import Program, Report
 
 MOST = 40  # characters of a path: what the ledger has room for in 100 columns
@@ -19,15 +20,27 @@ def with_short_paths(report: Report) -> Report:
     folders = _folders(report.program)
 
     def shorten(where: list[Line]) -> list[Line]:
-        return [msgspec.structs.replace(line, file=short(line.file, folders)) for line in where]
+        return [_short_line(line, folders) for line in where]
 
     workers = report.workers
     return msgspec.structs.replace(
         report,
         ledger=[msgspec.structs.replace(entry, where=shorten(entry.where)) for entry in report.ledger],
         workers=msgspec.structs.replace(workers, where=shorten(workers.where)) if workers else None,
-        findings=[msgspec.structs.replace(finding, where=shorten(finding.where)) for finding in report.findings],
+        findings=[_shortened(finding, folders) for finding in report.findings],
     )
+
+
+def _shortened(finding: Finding, folders: list[PurePosixPath]) -> Finding:
+    where = [_short_line(line, folders) for line in finding.where]
+    rewrite = finding.rewrite
+    if rewrite is not None:
+        rewrite = msgspec.structs.replace(rewrite, where=_short_line(rewrite.where, folders))
+    return msgspec.structs.replace(finding, where=where, rewrite=rewrite)
+
+
+def _short_line(line: Line, folders: list[PurePosixPath]) -> Line:
+    return msgspec.structs.replace(line, file=short(line.file, folders))
 
 
 def _folders(program: Program) -> list[PurePosixPath]:
