@@ -53,7 +53,7 @@ class Loader(msgspec.Struct, frozen=True, kw_only=True):
     workers: int
     work: Range  # seconds that one process needs for a batch
     receive: float  # seconds that the loop needs to take a batch over from a worker
-    ahead: int  # batches that the workers may be ahead, all together
+    ahead: float  # batches that are still made when the loop takes none: those asked for, of which some are half done
 
 
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,7 +180,7 @@ def _loader(
     if workers is None:
         return None
     if not workers.count:
-        return Loader(workers=0, work=Range(waited, waited, waited), receive=0.0, ahead=0)
+        return Loader(workers=0, work=Range(waited, waited, waited), receive=0.0, ahead=0.0)
     fetch = workers.fetch_seconds
     if fetch is None and workers.sample_seconds is not None and batch is not None:
         fetch = workers.sample_seconds.value * batch
@@ -195,7 +195,7 @@ def _loader(
         workers=workers.count,
         work=Range(work / crowd, work / crowd**0.5, work),
         receive=receive,
-        ahead=workers.count * (workers.prefetch or 0),
+        ahead=max(workers.count * ((workers.prefetch or 0) - 0.5), 0.0),
     )
 
 

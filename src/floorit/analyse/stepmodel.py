@@ -109,11 +109,11 @@ def _in_loop(needs: Needs, change: Change, outlook: Outlook) -> float:
     if needs.gpu is None:
         return sum((1 - factor) * needs.host.get(phase, 0.0) for phase, factor in parts.items())
     off_gpu = sum((1 - factor) * needs.busy_in(phase) for phase, factor in parts.items())
-    off_gpu += needs.gpu.likely * (1 - _pick(change.gpu, outlook))
+    off_gpu += _off_gpu(needs, change, outlook)
     saved = sum(_of_host(needs, phase, factor, needs.busy_in(phase), outlook) for phase, factor in parts.items())
     saved += sum(_of_host(needs, phase, change.issue, 0.0, outlook) for phase in ISSUING)
     saved += _of_syncs(needs, change, outlook) + _of_transfers(needs, change, outlook)
-    saved += _of_gpu(needs, _pick(change.gpu, outlook), outlook)
+    saved += _of_gpu(needs, _off_gpu(needs, change, outlook), outlook)
     left = max(_pick(needs.gpu, outlook) - off_gpu, 0.0)  # no loop is shorter than what the GPU still has to do
     return max(min(saved, needs.loop - left), 0.0)
 
@@ -125,16 +125,19 @@ def _of_host(needs: Needs, phase: str, factor: float, busy: float, outlook: Outl
         return (1 - factor) * max(spent, busy)
     felt = min(needs.idle_by(phase), spent)
     if outlook == "likely":
-        return (1 - factor) * (felt + busy)
+        return min((1 - factor) * max(spent, busy), felt + (1 - factor) * busy)
     return max((1 - factor) * spent - (spent - felt), 0.0)
 
 
 def _of_syncs(needs: Needs, change: Change, outlook: Outlook) -> float:
-    """Blocked time is the GPU's work: of it, only what leaves the GPU idle afterwards can go."""
-    blocked = (1 - change.syncs) * needs.host.get("sync", 0.0)
-    if needs.idle is None:
-        return blocked
-    return 0.0 if outlook == "worst" else min((1 - change.syncs) * needs.idle.get("sync", 0.0), blocked)
+    """Blocked time is the GPU's work. Without it the host runs ahead, and what left the GPU idle may be hidden.
+
+    Sure is only the idle time that the blocking calls themselves are to blame for.
+    """
+    blocked = needs.host.get("sync", 0.0)
+    if needs.idle is not None and outlook == "worst":
+        blocked = min(blocked, needs.idle.get("sync", 0.0))
+    return (1 - change.syncs) * min(blocked, apart(needs))
 
 
 def _of_transfers(needs: Needs, change: Change, outlook: Outlook) -> float:
@@ -148,15 +151,26 @@ def _of_transfers(needs: Needs, change: Change, outlook: Outlook) -> float:
     return share * (felt + needs.copies_alone) if outlook == "likely" else 0.0
 
 
-def _of_gpu(needs: Needs, factor: float, outlook: Outlook) -> float:
+def apart(needs: Needs) -> float:
+    """Seconds of the loop in which the GPU has nothing to do: what full overlap with the host could save at most."""
+    return max(needs.loop - needs.gpu.low, 0.0) if needs.gpu is not None else 0.0
+
+
+def _off_gpu(needs: Needs, change: Change, outlook: Outlook) -> float:
+    """Seconds of the GPU's work that go: the more it has, the more of them."""
+    assert needs.gpu is not None
+    busy = {"worst": needs.gpu.low, "likely": needs.gpu.likely, "best": needs.gpu.high}[outlook]
+    return busy * (1 - _pick(change.gpu, outlook))
+
+
+def _of_gpu(needs: Needs, gone: float, outlook: Outlook) -> float:
     """Less work of the GPU: sure where the host is seen to wait for it, else as likely as the GPU is busy."""
     assert needs.gpu is not None
-    spent = (1 - factor) * needs.gpu.likely
-    if outlook == "best" or spent < 0:
-        return spent
+    if outlook == "best":
+        return gone
     if outlook == "worst":
-        return min(spent, needs.host.get("sync", 0.0))
-    return spent * min(needs.gpu.likely / needs.loop, 1.0) if needs.loop else 0.0
+        return min(gone, needs.host.get("sync", 0.0))
+    return gone * min(needs.gpu.likely / needs.loop, 1.0) if needs.loop else 0.0
 
 
 # -- the loader beside it ------------------------------------------------------------------------------------------
@@ -219,9 +233,17 @@ def _pace(needs: Needs, hidden: set[str], outlook: Outlook) -> float:
     expected = _pick(needs.loader.work, outlook) / max(needs.loader.workers, 1)
     if not needs.loader.workers or not expected:
         return 1.0
-    stall = sum(max(needs.host.get(phase, 0.0) - _ahead(needs, phase, room), 0.0) for phase in hidden)
-    seen = (room - stall) / expected
+    seen = _supply(needs, room, hidden) / expected
     return seen if needs.starved else min(seen, 1.0)
+
+
+def _supply(needs: Needs, room: float, hidden: set[str]) -> float:
+    """Seconds between two batches, of workers that stand still while an evaluation outlasts their queue."""
+    assert needs.loader is not None
+    evaluating, ahead = needs.host.get("eval", 0.0), needs.evals * needs.loader.ahead
+    if "eval" not in hidden or evaluating <= ahead * room or ahead >= 1:
+        return room
+    return (room - evaluating) / (1 - ahead)
 
 
 def _crowded(needs: Needs, change: Change, work: float, loop: float, outlook: Outlook) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from floorit.analyse.stepmodel import Change, gain
+from floorit.analyse.stepmodel import Change, apart, gain
 from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known, rarer
 from floorit.stats import Estimate, seconds
 
@@ -36,11 +36,10 @@ def _sync_off(known: Known) -> Estimate | str:
     blocked = needs.host.get("sync", 0.0)
     if not blocked:
         return "no blocking call was seen"
-    idle = needs.idle.get("sync", 0.0) if needs.idle is not None else None
-    if idle is not None and idle < (CLAIMED - 1) * needs.step:
+    if apart(needs) < (CLAIMED - 1) * needs.step:
         return (
             f"the host is blocked for {seconds(blocked)} of a step, but the GPU works meanwhile:"
-            f" it is idle for it for {seconds(idle)}"
+            f" it is idle for {seconds(apart(needs))}"
         )
     return gain(needs, Change(syncs=0.0))
 
