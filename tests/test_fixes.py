@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 import simulation
+from rich.console import Console, Group
 from simulation import Program
 
 from floorit import plan
@@ -18,6 +20,7 @@ from floorit.analyse.syncs import SyncPoint
 from floorit.diagnose import Finding
 from floorit.fixes import ALL
 from floorit.fixes.fix import Known
+from floorit.report.terminal import _findings
 from floorit.stats import Estimate
 
 CODES = [
@@ -221,6 +224,18 @@ def test_what_a_setting_is_ignored_for_is_what_it_would_change() -> None:
 def test_a_healthy_program_is_promised_nothing(code: str, of: Known) -> None:
     [found] = plan.advise([finding(code)], of)
     assert not [fix for fix in found.fixes if fix.speedup.value > HEALTHY_GAIN]
+
+
+def test_the_terminal_says_what_to_do_and_what_not() -> None:
+    of = known(STARVED, where=[line(0.9)], loader={"busy_share": 1.0})
+    drawn = Console(width=100, record=True, file=io.StringIO())
+    drawn.print(Group(*_findings(plan.advise([finding("input-bound")], of))))
+    text = drawn.export_text()
+    assert "what to do" in text
+    assert "workers=8" in text
+    assert "rewrite data.py:3" in text
+    assert "(other order of data; a flag)" in text
+    assert "would not help  prefetch: the workers are 100% busy" in text
 
 
 def test_each_blocking_call_has_its_gain() -> None:

@@ -17,6 +17,7 @@ from floorit.analyse.ledger import Entry, Line
 from floorit.analyse.settings import Setting
 from floorit.diagnose import Finding, FixAdvice, Rewrite
 from floorit.diagnose.settings import word
+from floorit.fixes.fix import CLAIMED
 from floorit.hardware import Environment
 from floorit.report.model import Report
 from floorit.report.paths import with_short_paths
@@ -285,7 +286,7 @@ def _findings(findings: list[Finding]) -> list[RenderableType]:
 
 def _to_do(findings: list[Finding]) -> list[tuple[str, Text]]:
     """The fixes that promise most, whichever finding they answer, and what people would try in vain."""
-    fixes = {fix.code: fix for finding in findings for fix in finding.fixes}
+    fixes = {fix.code: fix for finding in findings for fix in finding.fixes if fix.speedup.value > CLAIMED}
     ranked = [((fix.risk == "training", -fix.speedup.value), _set(fix), _promise(fix)) for fix in fixes.values()]
     ranked += [
         ((False, -f.rewrite.halved.value), f"rewrite {place(f.rewrite.where)}", _halved(f.rewrite))
@@ -293,7 +294,10 @@ def _to_do(findings: list[Finding]) -> list[tuple[str, Text]]:
         if f.rewrite is not None
     ]
     said = [Text.assemble((what, "bold"), f"  {promise}") for _, what, promise in sorted(ranked)[:MOST_ADVICE]]
-    vain = [Text(f"{no.code}: {no.reason}") for no in findings[0].not_advised[:MOST_ADVICE]]
+    by_reason: dict[str, list[str]] = {}
+    for no in findings[0].not_advised:
+        by_reason.setdefault(no.reason, []).append(no.code)
+    vain = [Text(f"{', '.join(codes)}: {reason}") for reason, codes in by_reason.items()][:MOST_ADVICE]
     return [*_headed("what to do", said), *_headed("would not help", vain)]
 
 
