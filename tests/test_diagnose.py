@@ -11,12 +11,30 @@ from test_callers import look
 
 from floorit import replay
 from floorit.analyse.ledger import Entry, Ledger, lines
+from floorit.analyse.needs import Needs
 from floorit.analyse.needs import find as find_needs
 from floorit.diagnose import Facts, costs, debugging, logs
 from floorit.events import Sample
 from floorit.stats import Estimate
 
 LOOKS = 100  # in the runs below: each stands for a hundredth of the step
+
+
+def needs(entries: list[Entry]) -> Needs:
+    """Of a step of one second without loader and GPU."""
+    return find_needs(
+        ledger=entries,
+        step=1.0,
+        median=Estimate(value=1.0, low=1.0, high=1.0, n=LOOKS),
+        steps=LOOKS,
+        batch=None,
+        workers=None,
+        gpu=None,
+        cores=None,
+        threads=None,
+        epochs=1,
+        evals=0,
+    )
 
 
 def facts(looks: dict[str, list[Sample]], **more: Any) -> Facts:
@@ -28,20 +46,7 @@ def facts(looks: dict[str, list[Sample]], **more: Any) -> Facts:
         for phase, s in looks.items()
     ]
     given = {"process": None, "iterations": None, "workers": None, **more}
-    needs = find_needs(
-        ledger=entries,
-        step=1.0,
-        median=Estimate(value=1.0, low=1.0, high=1.0, n=LOOKS),
-        steps=LOOKS,
-        batch=None,
-        workers=None,
-        gpu=given.get("gpu"),
-        cores=None,
-        threads=None,
-        epochs=1,
-        evals=0,
-    )
-    return Facts(ledger=Ledger(mean=1.0, entries=entries, looks=looks), needs=needs, **given)
+    return Facts(ledger=Ledger(mean=1.0, entries=entries, looks=looks), needs=needs(entries), **given)
 
 
 # -- logging ------------------------------------------------------------------------------------------------------

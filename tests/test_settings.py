@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_diagnose import needs
 from conftest import PYTHON, recorded, report_of
 
 from floorit.analyse import settings
@@ -54,6 +55,8 @@ def iterations(accumulation: float = 1.0) -> Iterations:
         border="batches",
         kind=nothing,
         of_row=nothing,
+        windowed=nothing,
+        slowed=nothing,
         seconds=nothing,
         samples=nothing,
         compiled=nothing,
@@ -206,9 +209,9 @@ def test_without_a_reading_there_are_no_settings() -> None:
 
 
 def facts(made: Process, declared: list[Declaration], ranks: int = 1) -> Facts:
-    ledger = Ledger(entries=[], mean=1.0, samples=0)
+    ledger = Ledger(entries=[], mean=1.0, looks={})
     compared = settings.compare(made, iterations(), Told(declarations=declared), ranks)
-    return Facts(process=made, iterations=iterations(), ledger=ledger, workers=None, on_gpu=False, settings=compared)
+    return Facts(process=made, iterations=iterations(), ledger=ledger, workers=None, needs=needs([]), settings=compared)
 
 
 def test_the_finding_names_both_places() -> None:
