@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_diagnose import needs
 from conftest import PYTHON, recorded, report_of
+from test_diagnose import needs
 
 from floorit.analyse import settings
 from floorit.analyse.iterations import Iterations
