@@ -11,10 +11,30 @@ from test_callers import look
 
 from floorit import replay
 from floorit.analyse.ledger import Entry, Ledger, lines
+from floorit.analyse.needs import Needs
+from floorit.analyse.needs import find as find_needs
 from floorit.diagnose import Facts, costs, debugging, logs
 from floorit.events import Sample
+from floorit.stats import Estimate
 
 LOOKS = 100  # in the runs below: each stands for a hundredth of the step
+
+
+def needs(entries: list[Entry]) -> Needs:
+    """Of a step of one second without loader and GPU."""
+    return find_needs(
+        ledger=entries,
+        step=1.0,
+        median=Estimate(value=1.0, low=1.0, high=1.0, n=LOOKS),
+        steps=LOOKS,
+        batch=None,
+        workers=None,
+        gpu=None,
+        cores=None,
+        threads=None,
+        epochs=1,
+        evals=0,
+    )
 
 
 def facts(looks: dict[str, list[Sample]], **more: Any) -> Facts:
@@ -25,8 +45,8 @@ def facts(looks: dict[str, list[Sample]], **more: Any) -> Facts:
         Entry(phase=phase, seconds=len(s) / LOOKS, share=len(s) / LOOKS, gpu_seconds=None, where=lines(s))
         for phase, s in looks.items()
     ]
-    given = {"process": None, "iterations": None, "workers": None, "on_gpu": False, **more}
-    return Facts(ledger=Ledger(mean=1.0, entries=entries, looks=looks), **given)
+    given = {"process": None, "iterations": None, "workers": None, **more}
+    return Facts(ledger=Ledger(mean=1.0, entries=entries, looks=looks), needs=needs(entries), **given)
 
 
 # -- logging ------------------------------------------------------------------------------------------------------

@@ -30,7 +30,12 @@ MAY_IMPORT = {
     "runfile": {"declared", "events", "hardware"},
     "analyse": {"declared", "events", "replay", "stats", "record", "vitals"},
     "diagnose": {"analyse", "events", "replay", "stats", "record"},
-    "report": {"analyse", "diagnose", "events", "hardware", "runfile", "stats", "truth", "record", "vitals"},
+    "fixes": {"analyse", "stats"},
+    "plan": {"analyse", "diagnose", "fixes", "stats"},
+    "report": {
+        *("analyse", "diagnose", "events", "fixes", "hardware", "plan"),
+        *("runfile", "stats", "truth", "record", "vitals"),
+    },
     "launch": {"record", "hardware", "runfile"},
     "apart": set(),
     "floorrun": {"analyse", "apart", "events", "launch", "live", "record", "replay", "runfile"},
@@ -68,6 +73,8 @@ MAY_INSTALL = {
     "runfile": {"msgspec"},
     "analyse": {"msgspec", "numpy"},
     "diagnose": {"msgspec", "numpy"},
+    "fixes": {"msgspec"},
+    "plan": {"msgspec"},
     "report": {"msgspec", "numpy", "rich"},
     "launch": {"msgspec"},
     "floorrun": {"msgspec", "psutil"},
@@ -77,12 +84,15 @@ MAY_INSTALL = {
 }
 
 # Pure: values in, values out. No torch, no other process, no clock.
-PURE = ("clock", "replay", "events", "stats", "truth", "vitals", "declared", "analyse", "diagnose", "report")
+PURE = (
+    *("clock", "replay", "events", "stats", "truth", "vitals", "declared", "analyse", "diagnose", "fixes", "plan"),
+    "report",
+)
 IMPURE_MODULES = {"torch", "subprocess", "time", "datetime", "random", "socket", "threading", "multiprocessing"}
 
 # Only what the user sees may print, or write to a stream.
 SILENT = (
-    *("clock", "replay", "events", "stats", "truth", "declared", "analyse", "diagnose"),
+    *("clock", "replay", "events", "stats", "truth", "declared", "analyse", "diagnose", "fixes", "plan"),
     *("record", "runfile", "hardware", "vitals", "telemetry", "headroom", "usage"),
 )
 # Of the recorder, what both sides of the file use: its format, and which keys mean a setting.

@@ -138,6 +138,23 @@ def test_finding_names_the_place(ran: Ran, truth: Truth) -> None:
         assert truth.path.read_text().splitlines()[place["line"] - 1].strip() == truth["line"]
 
 
+def test_finding_says_what_to_do(ran: Ran, truth: Truth) -> None:
+    drawn = report(ran, truth)
+    first = drawn["findings"][0]
+    if "fix" in truth.expected:
+        assert truth["fix"] in {fix["code"] for fix in first["fixes"]}, first
+    if "rewrite" in truth.expected:
+        assert first["rewrite"]["where"]["function"].partition(".<locals>")[0] == truth["rewrite"]
+        assert 1 < first["rewrite"]["halved"]["value"] < first["rewrite"]["gone"]["value"]
+    for finding in drawn["findings"]:
+        values = [fix["speedup"]["value"] for fix in finding["fixes"]]
+        assert values == sorted(values, reverse=True)
+        assert all(
+            fix["speedup"]["low"] <= fix["speedup"]["value"] <= fix["speedup"]["high"] for fix in finding["fixes"]
+        )
+        assert max(values, default=1.0) <= truth.get("promises_at_most", float("inf"))
+
+
 def test_phase_is_as_long_as_the_script_says(runs: Runs, truth: Truth, planted: str) -> None:
     ran = runs.recorded(truth)
     drawn = report(ran, truth)

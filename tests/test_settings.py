@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import PYTHON, recorded, report_of
+from test_diagnose import needs
 
 from floorit.analyse import settings
 from floorit.analyse.iterations import Iterations
@@ -210,7 +211,7 @@ def test_without_a_reading_there_are_no_settings() -> None:
 def facts(made: Process, declared: list[Declaration], ranks: int = 1) -> Facts:
     ledger = Ledger(entries=[], mean=1.0, looks={})
     compared = settings.compare(made, iterations(), Told(declarations=declared), ranks)
-    return Facts(process=made, iterations=iterations(), ledger=ledger, workers=None, on_gpu=False, settings=compared)
+    return Facts(process=made, iterations=iterations(), ledger=ledger, workers=None, needs=needs([]), settings=compared)
 
 
 def test_the_finding_names_both_places() -> None:

@@ -35,6 +35,7 @@ class Fault(_Strict, frozen=True, kw_only=True):
     phases: list[str]  # of the ledger, that shrink without it
     results: Literal["same", "rounding", "changed"]  # what removing it may do to the losses
     why: str | None = None  # they are not the same
+    fix: str | None = None  # code of the fix that takes it away; None: its lines must be written anew
     scales: tuple[Scale, ...] = SCALES  # at which it costs anything
     regime: str | None = None  # in which alone it costs anything
     gain: Literal["step", "throughput", "memory"] = (

@@ -25,6 +25,7 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     busy_share: float | None  # of the workers' time after warm-up; None where there are none
     sample_seconds: Estimate | None  # in the dataset, a sample
+    fetch_seconds: float | None = None  # in the dataset, a batch
     collate_seconds: Estimate | None  # a batch
     send_seconds: float | None  # a batch, in the worker: pickling, moving to shared memory
     receive_seconds: float | None  # a batch, in the training process
@@ -77,6 +78,7 @@ def describe(
         count=loader["workers"],
         busy_share=_busy(fetches, begin) if loader["workers"] else None,
         sample_seconds=mean(per_sample),
+        fetch_seconds=float(fetches["fetch"].mean()) if len(fetches) else None,
         collate_seconds=mean(fetches["collate"].astype(np.float64)),
         send_seconds=float(fetches["send"].mean()) if loader["workers"] and len(fetches) else None,
         receive_seconds=receive,

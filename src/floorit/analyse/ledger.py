@@ -197,6 +197,18 @@ def lines(samples: Iterable[Sample], most: int = MOST_LINES) -> list[Line]:
     ]
 
 
+def heaviest_function(where: list[Line]) -> Line | None:
+    """The first line of the function that most of the lines' shares lie in; its share is theirs together."""
+    shares: dict[tuple[str, str], float] = {}
+    for line in where:
+        shares[line.file, line.function] = shares.get((line.file, line.function), 0.0) + line.share
+    if not shares:
+        return None
+    most = max(shares, key=lambda function: shares[function])
+    first = next(line for line in where if (line.file, line.function) == most)
+    return msgspec.structs.replace(first, share=min(shares[most], 1.0))
+
+
 def _inside(sample: Sample) -> str | None:
     """The library function that the user's line was in, if it was in one."""
     if sample.user is None or sample.leaf is None or sample.leaf == sample.user:

@@ -6,6 +6,7 @@ import msgspec
 
 from floorit.analyse.iterations import Iterations
 from floorit.events import Process
+from floorit.stats import Estimate
 
 
 class SyncPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,6 +18,7 @@ class SyncPoint(msgspec.Struct, frozen=True, kw_only=True):
     op: str
     per_step: float
     seconds: float  # blocked, a step
+    gain: Estimate | None = None  # the speed-up without this call, the others as they are; None on a CPU
 
 
 def find(process: Process, iterations: Iterations) -> list[SyncPoint]:

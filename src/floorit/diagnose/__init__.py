@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import msgspec
 
+from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.ledger import Ledger, Line
+from floorit.analyse.needs import Needs
 from floorit.analyse.settings import Setting
 from floorit.events import Process
+from floorit.stats import Estimate
 
 
-class FixAdvice(msgspec.Struct, frozen=True, kw_only=True):
+class FixAdvice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A change that should help. Filled by the planner."""
 
     code: str
+    summary: str
     risk: str
     effort: str
+    speedup: Estimate | None  # None: it is not for speed
+    value: bool | int | float | str | None = None  # to set it to, where there is a choice
+
+
+class Rewrite(msgspec.Struct, frozen=True, kw_only=True):
+    """Code that no switch makes faster, and the speed-up if it took half its time, or none."""
+
+    where: Line
+    halved: Estimate
+    gone: Estimate
 
 
 class NotAdvised(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +50,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     bound: float | None
     evidence: list[str]
     where: list[Line]
-    fixes: list[FixAdvice] = []
+    fixes: list[FixAdvice] = []  # the best first
+    rewrite: Rewrite | None = None
     not_advised: list[NotAdvised] = []
 
 
@@ -47,8 +62,15 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     iterations: Iterations
     ledger: Ledger
     workers: Workers | None
-    on_gpu: bool
+    needs: Needs
+    gpu: Gpu | None = None
+    gpu_memory: int | None = None  # bytes that the GPU has
     settings: list[Setting] = []
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the GPU's time is known."""
+        return self.needs.gpu is not None
 
 
 def bound_of(share: float) -> float:

@@ -9,7 +9,8 @@ import msgspec
 
 from floorit.analyse import callers
 from floorit.analyse.ledger import Ledger, Line
-from floorit.diagnose import Facts, Finding, bound_of
+from floorit.analyse.stepmodel import bound, without
+from floorit.diagnose import Facts, Finding
 from floorit.diagnose.thresholds import NAMED
 from floorit.stats import seconds
 
@@ -91,7 +92,7 @@ def finding(cost: Cost, facts: Facts) -> Finding:
         code=cost.code,
         title=cost.title,
         share=share,
-        bound=bound_of(share),
+        bound=bound(facts.needs, without(*cost.phases)),
         evidence=_evidence(cost, facts),
         where=_where(cost, ledger),
     )

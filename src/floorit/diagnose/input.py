@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Line
-from floorit.diagnose import Facts, Finding, bound_of
+from floorit.analyse.stepmodel import bound, without
+from floorit.diagnose import Facts, Finding
 from floorit.diagnose.thresholds import NAMED, RECEIVING
 from floorit.stats import seconds
 
@@ -12,7 +13,8 @@ from floorit.stats import seconds
 def find(facts: Facts) -> list[Finding]:
     """One finding, if waiting for the loader is worth naming."""
     share = facts.ledger.share("data_wait")
-    if bound_of(share) <= NAMED:
+    most = bound(facts.needs, without("data_wait"))
+    if most <= NAMED:
         return []
     reason, where = _reason(facts.workers, facts.ledger.seconds("data_wait"))
     return [
@@ -20,7 +22,7 @@ def find(facts: Facts) -> list[Finding]:
             code="input-bound",
             title="the training loop waits for data",
             share=share,
-            bound=bound_of(share),
+            bound=most,
             evidence=[reason],
             where=where or facts.ledger.where("data_wait"),
         )

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from floorit.analyse.callers import Looks
 from floorit.analyse.ledger import lines
-from floorit.diagnose import Facts, Finding, bound_of
+from floorit.analyse.stepmodel import Change, bound
+from floorit.diagnose import Facts, Finding
 from floorit.diagnose.thresholds import NAMED, WRITES
 from floorit.events import Sample
 from floorit.stats import seconds
@@ -24,7 +25,9 @@ def find(facts: Facts) -> list[Finding]:
     own = ledger.looks.get("other", [])
     made = ledger.seconds("other") * len(making) / len(own) if making else 0.0
     share = (ledger.seconds("logging") + made) / ledger.mean if ledger.mean else 0.0
-    if bound_of(share) <= NAMED:
+    gone = {"logging": 0.0, "other": 1 - len(making) / len(own) if making else 1.0}
+    most = bound(facts.needs, Change(phases=gone))
+    if most <= NAMED:
         return []
     evidence = [
         f"{seconds(ledger.seconds('logging'))} of a step of {seconds(ledger.mean)}:"
@@ -37,7 +40,7 @@ def find(facts: Facts) -> list[Finding]:
             code="logging-bound",
             title="logging takes the time",
             share=share,
-            bound=bound_of(share),
+            bound=most,
             evidence=evidence,
             where=lines([*ledger.looks.get("logging", ()), *making]),
         )

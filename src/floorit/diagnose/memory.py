@@ -44,9 +44,14 @@ def find(out: OutOfMemory | None) -> list[Finding]:
                 *([f"what would make it fit, most relevant first: {how}"] if remedies else []),
             ],
             where=[out.place] if out.place else [],
-            fixes=[FixAdvice(code=code, risk=REMEDIES[code][0], effort=REMEDIES[code][1]) for code in remedies],
+            fixes=[_advice(code) for code in remedies],
         )
     ]
+
+
+def _advice(code: str) -> FixAdvice:
+    risk, effort, summary = REMEDIES[code]
+    return FixAdvice(code=code, summary=summary, risk=risk, effort=effort, speedup=None)
 
 
 def _evidence(out: OutOfMemory) -> list[str]:

@@ -23,3 +23,5 @@ FRAGMENTED = 0.05
 MOSTLY_STATE = 0.5
 # Of the GPU's memory, in the hands of what is not this process's torch; CUDA itself takes about half a GiB.
 OTHERS_HOLD = 0.1
+# Of the GPU's memory in use at the peak: less, and twice the batch fits, whatever of it grows.
+MOSTLY_FREE = 0.4

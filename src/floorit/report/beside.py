@@ -74,10 +74,10 @@ def _found(report: Report, fault: Fault) -> Literal["verdict", "also"] | None:
 
 
 def _placed(report: Report, case: str, fault: Fault, folder: Path) -> Literal["line", "function"] | None:
-    at = {line for file, line in _places(report) if _is(file, case, fault.file)}
+    at = {line for file, line in _places(report) if is_file(file, case, fault.file)}
     if fault.line in at:
         return "line"
-    around = _function(folder / fault.file, fault.line) if fault.file.endswith(".py") else range(0)
+    around = function_around(folder / fault.file, fault.line) if fault.file.endswith(".py") else range(0)
     return "function" if any(line in around for line in at) else None
 
 
@@ -88,13 +88,13 @@ def _places(report: Report) -> list[tuple[str, int]]:
     return [(at.file, at.line) for group in groups for at in group] + [(at.file, at.line) for at in report.syncs]
 
 
-def _is(path: str, case: str, file: str) -> bool:
+def is_file(path: str, case: str, file: str) -> bool:
     """Wherever the case was run from, its folder has its name."""
     tail = (case, *PurePath(file).parts)
     return PurePath(path).parts[-len(tail) :] == tail
 
 
-def _function(path: Path, line: int) -> range:
+def function_around(path: Path, line: int) -> range:
     """The lines of the innermost function around a line; none where it is in no function."""
     functions = [
         range(node.lineno, (node.end_lineno or node.lineno) + 1)

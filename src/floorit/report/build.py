@@ -16,6 +16,7 @@ from floorit.diagnose import verdict
 from floorit.events import Process, RecordReader, read_record
 from floorit.hardware import Environment
 from floorit.record import wire
+from floorit.report import advice
 from floorit.report.model import Missing, Program, Rank, Report, RunFacts, StepFacts
 from floorit.runfile import FLOOR, RECORD, FloorRun, RunFile, load
 from floorit.stats import mean, median, rate
@@ -81,19 +82,24 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
     watched, unwatched = _gpu(first, reader.folder, run, vital)
     ladder, below = _floor(first, watched, folder, run)
     points = syncs.find(first.process, first.iterations)
+    in_force = settings.compare(first.process, first.iterations, run.told, len(trained))
+    facts_of_run = _run_facts(trained)
+    here = common["environment"]
     facts = diagnose.Facts(
         process=first.process,
         iterations=first.iterations,
         ledger=first.ledger,
         workers=workers,
-        on_gpu=bool(len(first.process.device)),
-        settings=settings.compare(first.process, first.iterations, run.told, len(trained)),
+        needs=advice.needs_of(facts_of_run, first.step, first.ledger.entries, workers, watched, in_force, here),
+        gpu=watched,
+        gpu_memory=advice.gpu_memory(here),
+        settings=in_force,
     )
     findings = verdict.diagnose(facts, points, out)
     whole, unknown = _job(first, run)
-    return Report(
+    report = Report(
         **common,
-        run=_run_facts(trained),
+        run=facts_of_run,
         step=first.step,
         ledger=first.ledger.entries,
         job=whole,
@@ -102,12 +108,13 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         floor=ladder,
         machine=vital,
         syncs=points,
-        settings=facts.settings,
+        settings=in_force,
         findings=findings,
         missing=[*missing, *unwatched, *below, *unknown, *_workers_missing(workers)],
         ranks=[Rank(rank=t.process.rank, step=t.step, ledger=t.ledger.entries) for t in trained] if trained[1:] else [],
         summary=_summary(findings[0], first.step),
     )
+    return advice.advised(report)
 
 
 def _workers_missing(workers: loader_input.Workers | None) -> list[Missing]:

@@ -85,7 +85,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     workers: Workers | None
     gpu: Gpu | None
     floor: Floor | None
-    machine: Machine | None
+    machine: Machine | None = None
     syncs: list[SyncPoint]
     settings: list[Setting]
     findings: list[Finding]

@@ -17,8 +17,9 @@ from floorit.analyse.input import Workers
 from floorit.analyse.job import Job
 from floorit.analyse.ledger import Entry, Line
 from floorit.analyse.settings import Setting
-from floorit.diagnose import Finding
+from floorit.diagnose import Finding, FixAdvice, Rewrite
 from floorit.diagnose.settings import word
+from floorit.fixes.fix import CLAIMED
 from floorit.hardware import Environment
 from floorit.report.model import Report
 from floorit.report.paths import with_short_paths
@@ -27,6 +28,13 @@ from floorit.stats import Estimate, seconds
 WIDTH = 100  # in a pipe, and at most
 BAR = 24  # columns of a full bar
 SMALL = 0.005  # shares under this are gathered in one row
+MOST_ADVICE = 3  # fixes, and fixes that would not help
+_RISKS = {
+    "exact": "same results",
+    "rounding": "other rounding",
+    "order": "other order of data",
+    "training": "changes training",
+}
 _COLOURS = {
     "data_wait": "red",
     "h2d": "magenta",
@@ -322,11 +330,50 @@ def _findings(findings: list[Finding]) -> list[RenderableType]:
     said = [_weight(first), *first.evidence, *(f"at {place(line)}  {line.function}" for line in first.where[:3])]
     for line in filter(None, said):
         table.add_row("", Text(line))
+    for what, says in _to_do(findings):
+        table.add_row(what, says)
     for finding in findings[1:]:
         at = f"at {place(finding.where[0])}" if finding.where else ""
         weight = _weight(finding) or finding.title
         table.add_row("also", Text(f"{finding.code}: {', '.join(filter(None, [weight, at]))}"))
     return [table, Text()]
+
+
+def _to_do(findings: list[Finding]) -> list[tuple[str, Text]]:
+    """The fixes that promise most, whichever finding they answer, and what people would try in vain."""
+    fixes = {fix.code: (fix, fix.speedup) for finding in findings for fix in finding.fixes}
+    ranked = [
+        ((fix.risk == "training", -gain.value), _set(fix), _promise(fix, gain))
+        for fix, gain in fixes.values()
+        if gain is not None and gain.value > CLAIMED
+    ]
+    ranked += [
+        ((False, -f.rewrite.halved.value), f"rewrite {place(f.rewrite.where)}", _halved(f.rewrite))
+        for f in findings[:1]
+        if f.rewrite is not None
+    ]
+    said = [Text.assemble((what, "bold"), f"  {promise}") for _, what, promise in sorted(ranked)[:MOST_ADVICE]]
+    by_reason: dict[str, list[str]] = {}
+    for no in findings[0].not_advised:
+        by_reason.setdefault(no.reason, []).append(no.code)
+    vain = [Text(f"{', '.join(codes)}: {reason}") for reason, codes in by_reason.items()][:MOST_ADVICE]
+    return [*_headed("what to do", said), *_headed("would not help", vain)]
+
+
+def _headed(head: str, lines: list[Text]) -> list[tuple[str, Text]]:
+    return [(head if i == 0 else "", line) for i, line in enumerate(lines)]
+
+
+def _set(fix: FixAdvice) -> str:
+    return fix.code if fix.value is None else f"{fix.code}={word(fix.value)}"
+
+
+def _promise(fix: FixAdvice, gain: Estimate) -> str:
+    return f"{speedup(gain)} ({_RISKS[fix.risk]}; {fix.effort}): {fix.summary}"
+
+
+def _halved(rewrite: Rewrite) -> str:
+    return f"{speedup(rewrite.halved)} in half the time, {speedup(rewrite.gone)} in none: {rewrite.where.function}"
 
 
 def _weight(finding: Finding) -> str:
@@ -432,6 +479,12 @@ def size(value: int | None) -> str:
 def interval(estimate: Estimate) -> str:
     """A number with its interval."""
     return f"{seconds(estimate.value)} ({seconds(estimate.low)} to {seconds(estimate.high)})"
+
+
+def speedup(estimate: Estimate) -> str:
+    """A predicted speed-up: from the least that is sure to the most that is possible."""
+    low, high = f"{estimate.low:.2f}", f"{estimate.high:.2f}"
+    return f"{high}x as fast" if low == high else f"{low} to {high}x as fast, likely {estimate.value:.2f}"
 
 
 def place(line: Line) -> str:

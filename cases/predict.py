@@ -1,0 +1,241 @@
+"""What each case's report as shipped predicts for each of its faults, beside what was measured.
+
+The reports are those that cases/measure.py left in docs/measurements/cases, so nothing is run. Where a fault's fix has
+a value (how many workers, how often to evaluate), the prediction is for the value that was measured.
+"""
+
+import argparse
+import statistics
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "src"))
+
+import msgspec  # noqa: E402
+
+from floorit import fixes, truth  # noqa: E402
+from floorit.analyse.needs import Range  # noqa: E402
+from floorit.analyse.settings import Setting  # noqa: E402
+from floorit.analyse.stepmodel import Change, gain  # noqa: E402
+from floorit.fixes.fix import NO_GPU  # noqa: E402
+from floorit.fixes.memory import batched  # noqa: E402
+from floorit.report.advice import known_of  # noqa: E402
+from floorit.report.beside import function_around, is_file  # noqa: E402
+from floorit.report.model import Report  # noqa: E402
+from floorit.stats import Estimate  # noqa: E402
+
+RECORDS = ROOT / "docs" / "measurements" / "cases"
+BAND = 0.05  # around 1: neither a gain nor a loss, with as few runs as these
+AIM = 0.10  # median error
+WORTH = 1.1  # measured gains from here on are looked at by themselves: near 1 it is easy to be right
+WRONG = "**wrong**"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("date", help="of the records: 2026-11-15")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the table there instead of printing it")
+    options = parser.parse_args()
+    folders = sorted(RECORDS.glob(f"{options.date}-*"))
+    if not folders:
+        sys.exit(f"predict.py: there are no records of {options.date} in {RECORDS}")
+    rows = [row for folder in folders for row in predicted(folder, folder.name.removeprefix(f"{options.date}-"))]
+    said = markdown(rows, options.date)
+    if options.write:
+        options.write.write_text(said, encoding="utf-8")
+    else:
+        print(said)
+
+
+# By direction, predicted and measured: 1 faster, 0 neither, -1 slower.
+_SIGNS = {
+    **{(x, x): "yes" for x in (1, 0, -1)},
+    **{(0, x): "missed" for x in (1, -1)},
+    **{(x, 0): "nothing there" for x in (1, -1)},
+    (1, -1): WRONG,
+    (-1, 1): WRONG,
+}
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault on a machine."""
+
+    case: str
+    machine: str
+    fault: truth.Fault
+    predicted: Estimate | None
+    how: str  # what it was predicted from, or why it was not
+    measured: Estimate
+
+    @property
+    def error(self):
+        return None if self.predicted is None else self.predicted.value / self.measured.value - 1
+
+    @property
+    def sign(self):
+        """How the two directions agree."""
+        if self.predicted is None:
+            return ""
+        return _SIGNS[sign(self.predicted.value), sign(self.measured.value)]
+
+    @property
+    def inside(self):
+        """Whether the interval that was predicted and the one that was measured overlap."""
+        return (
+            self.predicted is not None
+            and self.predicted.low <= self.measured.high
+            and self.measured.low <= self.predicted.high
+        )
+
+
+def sign(value):
+    return 0 if abs(value - 1) <= BAND else 1 if value > 1 else -1
+
+
+def predicted(folder, machine):
+    """All faults of a machine's records that were measured."""
+    for case in sorted(path.name for path in folder.iterdir()):
+        known = truth.load(ROOT / "cases" / case)
+        shipped = read(folder / case / "as-shipped.json")
+        for fault in known.faults:
+            without = folder / case / f"without-{fault.name}.json"
+            measured = known.measured[machine].faults.get(fault.name)
+            if measured is not None and without.exists():
+                said, how = prediction(shipped, read(without), case, fault)
+                yield Row(case=case, machine=machine, fault=fault, predicted=said, how=how, measured=measured.speedup)
+
+
+def read(path):
+    """A report; in the older ones only a finding says that anomaly detection was on."""
+    report = msgspec.json.decode(path.read_bytes(), type=Report)
+    if report.settings or not any("anomaly" in finding.title for finding in report.findings):
+        return report
+    return msgspec.structs.replace(report, settings=[Setting(name="anomaly_detection", actual=True)])
+
+
+def prediction(shipped, without, case, fault):
+    """The speed-up that the report as shipped predicts for this change, and from what."""
+    known = known_of(shipped)
+    if fault.fix is None:
+        return from_lines(shipped, known, case, fault)
+    valued = {
+        "workers": lambda: workers(known, without),
+        "eval-every": lambda: gain(known.needs, Change(phases={"eval": rarity(shipped, without)})),
+        "checkpoint-every": lambda: gain(known.needs, Change(phases={"checkpoint": 0.0})),
+        "sync-off": lambda: gain(known.needs, Change(syncs=1 - blocked_at(shipped, known, case, fault))),
+        "batch": lambda: batched(known, without.run.samples_per_step / shipped.run.samples_per_step),
+    }
+    fix = next(fix for fix in fixes.ALL if fix.code == fault.fix)
+    if fault.fix in valued and (fault.fix != "batch" or known.on_gpu):
+        return valued[fault.fix](), fault.fix
+    said = fix.predict(known)
+    if isinstance(said, str) and said.startswith(NO_GPU):
+        return None, f"{fault.fix}: {said}"
+    if isinstance(said, str):
+        return Estimate(value=1.0, low=1.0, high=1.0, n=known.needs.n), f"{fault.fix}: {said}"
+    return said, fault.fix
+
+
+def workers(known, without):
+    """As many as the arm that was measured had."""
+    return gain(known.needs, Change(workers=without.workers.count))
+
+
+def rarity(shipped, without):
+    """Evaluations that are left, of those as shipped."""
+    return without.run.eval_passes / shipped.run.eval_passes
+
+
+def blocked_at(shipped, known, case, fault):
+    """Of all blocked time, what is at the fault's line."""
+    here = sum(p.seconds for p in shipped.syncs if is_file(p.file, case, fault.file) and p.line == fault.line)
+    return min(here / known.needs.host["sync"], 1.0)
+
+
+def from_lines(shipped, known, case, fault):
+    """If the lines of the fault's function vanished from the phases it is known to cost."""
+    around = function_around(ROOT / "cases" / case / fault.file, fault.line) if fault.file.endswith(".py") else ()
+
+    def share(where):
+        return min(sum(at.share for at in where if is_file(at.file, case, fault.file) and at.line in around), 1.0)
+
+    parts = {entry.phase: 1 - share(entry.where) for entry in shipped.ledger if entry.phase in fault.phases}
+    made = 1 - share(shipped.workers.where) if shipped.workers else 1.0
+    if made == 1.0 and all(left == 1.0 for left in parts.values()):
+        return None, "no line of it is named"
+    change = Change(phases={phase: left for phase, left in parts.items() if phase != "data_wait"},
+                    loader=Range(made, made, made))  # fmt: skip
+    return gain(known.needs, change), "its lines gone"
+
+
+# -- shown ------------------------------------------------------------------------------------------------------
+
+
+def markdown(rows, date):
+    said = [row for row in rows if row.predicted is not None]
+    lines = [
+        f"# Predictions beside measurements, {date}",
+        "",
+        f"`python cases/predict.py {date} --write docs/measurements/{date}-predictions.md`: from the",
+        "report of each case as shipped, against the speed-up in its `truth.toml`. These reports are of an earlier",
+        "version: no kernel window, no settings. A measured gain of one pair has no interval.",
+        "",
+        summary("all", said),
+        *(
+            summary(machine, [r for r in said if r.machine == machine])
+            for machine in dict.fromkeys(r.machine for r in rows)
+        ),
+        summary("measured twice or more", [r for r in said if r.measured.n > 1]),
+        summary(f"measured gain of {WORTH} or more", [r for r in said if r.measured.value >= WORTH]),
+        "",
+        "The error is of the speed-up: predicted over measured, minus 1. Sign, with whatever is within"
+        f" {BAND:.0%} of 1 as neither gain nor loss:",
+        "`wrong` is a gain measured as a loss or the reverse, `missed` a change measured where none was predicted,",
+        "`nothing there` the reverse.",
+        "",
+        "| machine | case | fault | from | predicted | measured | error | sign |",
+        "|---|---|---|---|---:|---:|---:|---|",
+        *map(line, rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def summary(name, rows):
+    if not rows:
+        return f"- {name}: none"
+    errors = sorted(abs(row.error) for row in rows)
+    wrong = [f"{row.case}/{row.fault.name} ({row.machine})" for row in rows if row.sign == WRONG]
+    missed, nothing = (sum(row.sign == kind for row in rows) for kind in ("missed", "nothing there"))
+    median = statistics.median(errors)
+    named = f": {', '.join(wrong)}" if wrong else ""
+    met = "met" if median <= AIM and not wrong else "**not met**"
+    return (
+        f"- {name}: {len(rows)} predictions, median error {median:.1%}, largest {errors[-1]:.0%}, wrong sign"
+        f" {len(wrong)}{named}; {missed} missed,"
+        f" {nothing} with nothing there; intervals overlap in {sum(r.inside for r in rows)}"
+        f" (aim: {AIM:.0%} and no wrong sign: {met})"
+    )
+
+
+def line(row):
+    cells = (
+        row.machine,
+        row.case,
+        row.fault.name,
+        row.how,
+        "none" if row.predicted is None else interval(row.predicted),
+        interval(row.measured),
+        "" if row.error is None else f"{row.error:+.0%}",
+        row.sign,
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def interval(estimate):
+    spread = f" [{estimate.low:.2f}, {estimate.high:.2f}]" if estimate.n > 1 else ""
+    return f"{estimate.value:.2f}{spread}"
+
+
+if __name__ == "__main__":
+    main()

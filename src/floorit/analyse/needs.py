@@ -1,0 +1,204 @@
+"""What a step needs of the host, of the loader and of the GPU, told apart from what each of them waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from floorit.analyse.gpu import Gpu
+from floorit.analyse.input import Workers
+from floorit.analyse.ledger import Entry
+from floorit.stats import Estimate
+
+# Phases in which the GPU is given work.
+ISSUING = ("forward", "loss", "backward", "recompute", "optimizer")
+_ON_GPU = ("h2d", "grad_sync", *ISSUING)
+# What lies between steps and not in each of them.
+BETWEEN = ("eval", "checkpoint", "epoch_gap")
+# Which idle time of the GPU a phase of the host is to blame for.
+_BLAMED = {
+    **dict.fromkeys(ISSUING, "launch"),
+    **dict.fromkeys(("other", "unattributed", "logging"), "other"),
+    "h2d": "h2d",
+    "grad_sync": "comm",
+    "sync": "sync",
+    "data_wait": "data_wait",
+}
+# A phase that takes so many times as long on the GPU's clock as on the host's: the GPU is behind, and so is busy.
+_BEHIND = 1.2
+# Of the median step: a window whose steps were shorter is not like the rest of the run, and only its shares count.
+_ALIKE = 0.5
+# Of a step: the wait for data must be more for the loader to be what limits it.
+STARVED = 0.02
+# Where a line that takes batches from workers is found waiting for them.
+_WAITING_FOR_WORKERS = ("_PollLikeSelector.select", "Condition.wait", "Connection._recv", "wait")
+
+
+class Range(msgspec.Struct, frozen=True):
+    """A number that is only known to lie between two others."""
+
+    low: float
+    likely: float
+    high: float
+
+    def times(self, factor: float) -> Range:
+        """The same, so many times as large."""
+        return Range(self.low * factor, self.likely * factor, self.high * factor)
+
+
+class Loader(msgspec.Struct, frozen=True, kw_only=True):
+    """What makes the batches."""
+
+    workers: int
+    work: Range  # seconds that one process needs for a batch
+    receive: float  # seconds that the loop needs to take a batch over from a worker
+    ahead: float  # batches that are still made when the loop takes none: those asked for, of which some are half done
+
+
+class Needs(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds of a mean step, and what they rest on."""
+
+    step: float
+    n: int  # steps measured
+    spread: float  # of the step, relative: half the width of its interval
+    host: dict[str, float]  # by phase, as in the ledger
+    device: dict[str, float]  # by phase on the GPU's clock, idle time included; empty without a GPU
+    gpu: Range | None  # busy; None without a GPU
+    idle: dict[str, float] | None  # of the GPU by cause; None where no kernel window has seen it
+    copies_alone: float  # the GPU did nothing but copy; 0 where it is not known
+    loader: Loader | None  # None: there is none, or steps are not batches
+    cores: float | None  # that this rank may use
+    threads: Range  # cores that the loop keeps busy while it computes
+    passes: float  # over the training data, a step
+    evals: float  # evaluations, a step
+    eval_waits: float  # of the evaluation, waiting for its loader's workers
+
+    @property
+    def loop(self) -> float:
+        """What the loop does in every step, without waiting for data."""
+        return self.step - self.host.get("data_wait", 0.0) - sum(self.host.get(phase, 0.0) for phase in BETWEEN)
+
+    @property
+    def wait(self) -> float:
+        """Waiting for the loader, without what it takes to receive a batch."""
+        receive = self.loader.receive if self.loader is not None else 0.0
+        return max(self.host.get("data_wait", 0.0) - receive, 0.0)
+
+    @property
+    def starved(self) -> bool:
+        """Whether the loop waits for data for a part of the step that is worth a name."""
+        return self.wait > STARVED * self.step
+
+    def busy_in(self, phase: str) -> float:
+        """GPU seconds of the work given to it in a phase, as far as they can be told."""
+        total = sum(self.device.get(p, 0.0) for p in _ON_GPU)
+        if self.gpu is None or not total or phase not in _ON_GPU:
+            return 0.0
+        return self.gpu.likely * self.device.get(phase, 0.0) / total
+
+    def idle_by(self, phase: str) -> float:
+        """Seconds that the GPU is idle because the host is in a phase; without a window, nothing is known of it."""
+        cause = _BLAMED.get(phase)
+        if self.idle is None or cause is None:
+            return 0.0
+        others = sum(self.host.get(p, 0.0) for p, c in _BLAMED.items() if c == cause)
+        return self.idle.get(cause, 0.0) * self.host.get(phase, 0.0) / others if others else 0.0
+
+
+def find(
+    *,
+    ledger: Sequence[Entry],
+    step: float,
+    median: Estimate,
+    steps: int,
+    batch: float | None,
+    workers: Workers | None,
+    gpu: Gpu | None,
+    cores: float | None,
+    threads: int | None,
+    epochs: int,
+    evals: int,
+) -> Needs:
+    """From the values of a report. `batch`: samples in one, for reports that tell a sample's seconds and no batch's."""
+    host = {entry.phase: entry.seconds for entry in ledger}
+    device = {entry.phase: entry.gpu_seconds for entry in ledger if entry.gpu_seconds}
+    within = step - sum(host.get(phase, 0.0) for phase in BETWEEN)
+    busy = _busy(gpu, host, device, median.value, within)
+    usable = threads if threads is not None else cores
+    return Needs(
+        step=step,
+        n=median.n,
+        spread=_spread(median),
+        host=host,
+        device=device,
+        gpu=busy,
+        idle=_idle(gpu, busy, within),
+        copies_alone=(gpu.copies_alone_share or 0.0) * within if gpu is not None else 0.0,
+        loader=_loader(workers, batch, host.get("data_wait", 0.0), cores, None if busy else usable),
+        cores=cores,
+        threads=Range(1.0, 1.0, 1.0) if busy or not usable else Range(1.0, usable**0.5, float(usable)),
+        passes=epochs / steps if steps else 0.0,
+        evals=evals / steps if steps else 0.0,
+        eval_waits=_eval_waits(ledger),
+    )
+
+
+def _spread(step: Estimate) -> float:
+    """Relative, and never more than the whole."""
+    return min((step.high - step.low) / 2 / step.value, 1.0) if step.value else 1.0
+
+
+def _busy(
+    gpu: Gpu | None, host: dict[str, float], device: dict[str, float], median: float, within: float
+) -> Range | None:
+    """Seconds that the GPU works in a step: seen in the kernel window, else bounded by what its clock says."""
+    if gpu is not None and gpu.busy_share is not None:
+        watched = gpu.step_seconds or 0.0
+        busy = min(gpu.busy_share * (watched if watched >= _ALIKE * median else median), within)
+        return Range(busy, busy, busy)
+    if not device:
+        return None
+    high = min(sum(device.get(phase, 0.0) for phase in _ON_GPU), within)
+    behind = sum(s for phase, s in device.items() if phase in _ON_GPU and s > _BEHIND * host.get(phase, 0.0))
+    low = min(max(behind, host.get("sync", 0.0)), high)
+    return Range(low, (low + high) / 2, high)
+
+
+def _idle(gpu: Gpu | None, busy: Range | None, within: float) -> dict[str, float] | None:
+    """The window's steps are slower than others: its causes share what a usual step leaves idle."""
+    if gpu is None or gpu.busy_share is None or busy is None:
+        return None
+    total = sum(idle.share for idle in gpu.idle)
+    return {idle.cause: (within - busy.likely) * idle.share / total for idle in gpu.idle} if total else {}
+
+
+def _loader(
+    workers: Workers | None, batch: float | None, waited: float, cores: float | None, threads: float | None
+) -> Loader | None:
+    """A batch's work was timed while other threads had the cores too: by itself it may take less."""
+    if workers is None:
+        return None
+    if not workers.count:
+        return Loader(workers=0, work=Range(waited, waited, waited), receive=0.0, ahead=0.0)
+    fetch = workers.fetch_seconds
+    if fetch is None and workers.sample_seconds is not None and batch is not None:
+        fetch = workers.sample_seconds.value * batch
+    if fetch is None:
+        return None
+    work = fetch + (workers.send_seconds or 0.0)
+    work += workers.collate_seconds.value if workers.collate_seconds is not None else 0.0
+    crowd = max((workers.count + threads) / cores, 1.0) if cores and threads else 1.0
+    # Pinned batches are received by a thread of their own.
+    receive = 0.0 if workers.pinned else min(workers.receive_seconds or 0.0, waited)
+    return Loader(
+        workers=workers.count,
+        work=Range(work / crowd, work / crowd**0.5, work),
+        receive=receive,
+        ahead=max(workers.count * ((workers.prefetch or 0) - 0.5), 0.0),
+    )
+
+
+def _eval_waits(ledger: Sequence[Entry]) -> float:
+    lines = [line for entry in ledger if entry.phase == "eval" for line in entry.where]
+    return min(sum(line.share for line in lines if line.inside in _WAITING_FOR_WORKERS), 1.0)

@@ -1,0 +1,110 @@
+"""What keeps the GPU waiting, or busy with other things than the model: launches, copies, other ranks."""
+
+from __future__ import annotations
+
+from floorit.analyse.gpu import Gpu
+from floorit.analyse.ledger import Line
+from floorit.analyse.stepmodel import Change, bound
+from floorit.diagnose import Facts, Finding, bound_of
+from floorit.diagnose.thresholds import MOSTLY_FREE, NAMED
+from floorit.stats import seconds
+
+_MODEL = ("forward", "backward")  # loss, recomputation and optimizer have findings of their own
+
+
+def find(facts: Facts) -> list[Finding]:
+    """A finding for each that is worth naming."""
+    return [f for f in (_launch(facts), _transfer(facts), _comm(facts)) if f is not None]
+
+
+def too_small(facts: Facts) -> list[Finding]:
+    """A batch that leaves the GPU idle between short kernels, and most of its memory free."""
+    gpu = facts.gpu
+    if _launch(facts) is None or gpu is None or not gpu.memory_peak or not facts.gpu_memory:
+        return []
+    used = gpu.memory_peak / facts.gpu_memory
+    if used > MOSTLY_FREE:
+        return []
+    return [
+        Finding(
+            code="batch-too-small",
+            title="the GPU has room for more samples a step",
+            share=None,
+            bound=None,
+            evidence=[f"{_kernels(gpu)}; {used:.0%} of the GPU's memory in use at the peak"],
+            where=[],
+        )
+    ]
+
+
+def _launch(facts: Facts) -> Finding | None:
+    needs, gpu = facts.needs, facts.gpu
+    if needs.idle is None or needs.gpu is None or gpu is None:
+        return None
+    lost = sum(needs.idle_by(phase) for phase in _MODEL)
+    share = lost / needs.step
+    if bound_of(share) <= NAMED:
+        return None
+    return Finding(
+        code="launch-bound",
+        title="the host cannot give the GPU its work fast enough",
+        share=share,
+        bound=bound_of(share),
+        evidence=[
+            f"the GPU is idle for {seconds(lost)} of a step while forward and backward pass are issued",
+            _kernels(gpu),
+        ],
+        where=_idle_lines(gpu, "launch"),
+    )
+
+
+def _transfer(facts: Facts) -> Finding | None:
+    needs, gpu = facts.needs, facts.gpu
+    if needs.gpu is None:
+        return None
+    most = bound(needs, Change(transfers=0.0))
+    if most <= NAMED:
+        return None
+    copying = facts.ledger.seconds("h2d")
+    said = [f"{seconds(copying)} of a step of {seconds(needs.step)}: the host copies to the GPU"]
+    if needs.copies_alone:
+        said.append(f"for {seconds(needs.copies_alone)} of it the GPU does nothing but copy")
+    lines = _idle_lines(gpu, "h2d") if gpu is not None else []
+    return Finding(
+        code="transfer-bound",
+        title="copies to the GPU hold up the step",
+        share=max(copying, needs.copies_alone) / needs.step,
+        bound=most,
+        evidence=said,
+        where=facts.ledger.where("h2d") or lines,
+    )
+
+
+def _comm(facts: Facts) -> Finding | None:
+    needs, gpu = facts.needs, facts.gpu
+    if needs.idle is None or gpu is None:
+        return None
+    lost = needs.idle.get("comm", 0.0)
+    alone = (gpu.comm_alone_share or 0.0) * needs.step
+    share = (lost + alone) / needs.step
+    if bound_of(share) <= NAMED:
+        return None
+    return Finding(
+        code="comm-bound",
+        title="the ranks wait for each other",
+        share=share,
+        bound=bound_of(share),
+        evidence=[f"the GPU only communicates for {seconds(alone)} of a step, and waits for it for {seconds(lost)}"],
+        where=_idle_lines(gpu, "comm"),
+    )
+
+
+def _kernels(gpu: Gpu) -> str:
+    count = gpu.kernels_per_step or 0.0
+    busy = (gpu.busy_share or 0.0) * (gpu.step_seconds or 0.0)
+    each = f", {seconds(busy / count)} each on average" if count else ""
+    return f"{count:.0f} kernels a step{each}: the GPU is busy for {gpu.busy_share:.0%}"
+
+
+def _idle_lines(gpu: Gpu, cause: str) -> list[Line]:
+    return next((idle.where for idle in gpu.idle if idle.cause == cause), [])

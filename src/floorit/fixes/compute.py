@@ -1,0 +1,214 @@
+"""The GPU's own work: other number formats, other algorithms, fewer kernels. Figures of others are in docs/fixes.md."""
+
+from __future__ import annotations
+
+from floorit.analyse.needs import Range
+from floorit.analyse.stepmodel import Change, gain
+from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known, of_kernels
+from floorit.stats import Estimate, seconds
+
+# What is left of the time of the kernels that a change touches: at best, as others found it mostly, at worst.
+_HALF = Range(1 / 3, 1 / 1.9, 1.0)  # NVIDIA: up to 3x; MONAI: 1.93x; fairchem#397: slower
+_TF32 = Range(1 / 6.9, 1 / 2, 1.0)  # one large product 6.9x; a model is more than its products
+_SEARCHED = Range(1 / 1.3, 1 / 1.1, 1.0)  # cudnn.benchmark: a few to 30 %; pytorch#2759: far slower where sizes vary
+_LAST = Range(1 / 1.35, 1 / 1.15, 1.0)  # channels_last: 8 to 35 %
+_FUSED = Range(1 / 1.5, 1 / 1.2, 1.0)  # torch.compile: +21 % in float32, +51 % with AMP over 163 models
+_ON_CORES = ("matrix", "convolution", "attention")
+# Of the GPU's time, on tensor cores: more, and half precision has been there.
+_TENSOR = 0.5
+# Of a step, idle: the GPU is not what limits it.
+_IDLE = 0.5
+
+
+def _waits(known: Known) -> str | None:
+    """Why faster kernels do not matter, if they do not."""
+    needs = known.needs
+    if needs.gpu is None:
+        return NO_GPU
+    idle = 1 - needs.gpu.high / needs.step
+    if idle < _IDLE:
+        return None
+    return f"the GPU is idle for {idle:.0%} of a step: its {seconds(needs.gpu.high)} of work are not the limit"
+
+
+def _faster(known: Known, share: float | None, left: Range) -> Estimate:
+    return gain(known.needs, Change(gpu=of_kernels(share, left)))
+
+
+def _amp(known: Known) -> Estimate | str:
+    reason = _waits(known)
+    if reason is not None:
+        return reason
+    autocast = known.setting("autocast")
+    if autocast not in (None, "off"):
+        return f"autocast is on already ({autocast})"
+    if known.gpu is not None and (known.gpu.tensor_share or 0.0) > _TENSOR:
+        return f"{known.gpu.tensor_share:.0%} of the GPU's time is on tensor cores already"
+    return _faster(known, known.kernels(*_ON_CORES), _HALF)
+
+
+def _tf32(known: Known) -> Estimate | str:
+    reason = _waits(known)
+    if reason is not None:
+        return reason
+    on = (known.setting("matmul.allow_tf32"), known.setting("cudnn.allow_tf32"))
+    if on == (True, True):
+        return "TF32 is allowed already"
+    if known.setting("autocast") not in (None, "off"):
+        return "autocast computes products in half precision, not in float32"
+    kinds = [kind for kind, allowed in zip(("matrix", "convolution"), on, strict=True) if allowed is not True]
+    return _faster(known, known.kernels(*kinds), _TF32)
+
+
+def _convolutions(known: Known) -> float | str | None:
+    """Of the GPU's work; or why there are none to speak of."""
+    share = known.kernels("convolution")
+    if share is not None and share < CLAIMED - 1:
+        return f"convolutions are {share:.1%} of the GPU's work"
+    return share
+
+
+def _cudnn_benchmark(known: Known) -> Estimate | str:
+    if known.on_gpu and known.setting("cudnn.benchmark") is True:
+        return "cudnn.benchmark is on already"
+    return _of_convolutions(known, _SEARCHED)
+
+
+def _deterministic(known: Known) -> Estimate | str:
+    if not (known.setting("cudnn.deterministic") or known.setting("deterministic_algorithms")):
+        return "no deterministic algorithms are asked for"
+    return _of_convolutions(known, _SEARCHED)
+
+
+def _channels_last(known: Known) -> Estimate | str:
+    if known.on_gpu and known.setting("channels_last") is True:
+        return "the weights are in channels_last already"
+    return _of_convolutions(known, _LAST)
+
+
+def _of_convolutions(known: Known, left: Range) -> Estimate | str:
+    reason = _waits(known)
+    if reason is not None:
+        return reason
+    share = _convolutions(known)
+    return share if isinstance(share, str) else _faster(known, share, left)
+
+
+def _compile(known: Known) -> Estimate | str:
+    needs = known.needs
+    if needs.gpu is None:
+        return f"{NO_GPU}; on a CPU it is not predicted"
+    if known.setting("torch.compile") is True:
+        return "torch.compile is in use already"
+    issuing = known.share("forward", "backward", "loss", "optimizer")
+    if needs.idle is not None and needs.idle.get("launch", 0.0) + needs.gpu.likely < _IDLE * needs.step:
+        launch = needs.idle.get("launch", 0.0)
+        return (
+            f"the model and its launches take {seconds(launch + needs.gpu.likely)} of a step of {seconds(needs.step)}"
+        )
+    if needs.idle is None and issuing + known.share("sync") < _IDLE:
+        return f"the model takes {issuing + known.share('sync'):.0%} of the step"
+    kernels = of_kernels(known.kernels("elementwise", "normalisation"), _FUSED)
+    likely = gain(needs, Change(issue=0.5, gpu=kernels))
+    best = gain(needs, Change(issue=0.0, gpu=kernels))  # with CUDA graphs, nothing is launched one by one
+    return Estimate(value=likely.value, low=1.0, high=max(best.high, likely.value), n=needs.n)
+
+
+def _fused(known: Known) -> Estimate | str:
+    if not known.on_gpu:
+        return NO_GPU
+    if known.setting("optimizer.fused") is True:
+        return "the optimizer is fused already"
+    seconds_of = known.needs.host.get("optimizer", 0.0)
+    if not seconds_of:
+        return "no optimizer step was seen"
+    least, most = (gain(known.needs, Change(phases={"optimizer": left})) for left in (0.8, 1 / 3))
+    return Estimate(value=least.value, low=1.0, high=most.high, n=known.needs.n)
+
+
+def _set_to_none(known: Known) -> Estimate | str:
+    return "torch clears gradients so by default since 2.0; whether the program asks for zeros is not recorded"
+
+
+FIXES = (
+    Fix(
+        code="amp",
+        summary="products and convolutions in half precision",
+        risk="rounding",
+        effort="a few lines",
+        addresses=("compute-bound",),
+        setting="autocast",
+        predict=_amp,
+        value=lambda known: "bfloat16",
+        popular=True,
+    ),
+    Fix(
+        code="tf32",
+        summary="products in TF32, on tensor cores",
+        risk="rounding",
+        effort="a flag",
+        addresses=("compute-bound",),
+        setting="matmul.allow_tf32",
+        predict=_tf32,
+        value=lambda known: True,
+    ),
+    Fix(
+        code="cudnn-benchmark",
+        summary="the fastest convolution is searched for once",
+        risk="rounding",
+        effort="a flag",
+        addresses=("compute-bound",),
+        setting="cudnn.benchmark",
+        predict=_cudnn_benchmark,
+        value=lambda known: True,
+        popular=True,
+    ),
+    Fix(
+        code="deterministic",
+        summary="deterministic algorithms are no longer asked for",
+        risk="rounding",
+        effort="a flag",
+        addresses=("compute-bound",),
+        setting="cudnn.deterministic",
+        predict=_deterministic,
+        value=lambda known: False,
+    ),
+    Fix(
+        code="channels-last",
+        summary="pictures and weights with the channels innermost",
+        risk="rounding",
+        effort="a few lines",
+        addresses=("compute-bound",),
+        setting="channels_last",
+        predict=_channels_last,
+        popular=True,
+    ),
+    Fix(
+        code="compile",
+        summary="torch.compile: fewer and larger kernels, launched with less Python",
+        risk="rounding",
+        effort="a few lines",
+        addresses=("launch-bound", "compute-bound"),
+        setting="torch.compile",
+        predict=_compile,
+        popular=True,
+    ),
+    Fix(
+        code="fused",
+        summary="the optimizer's step in one kernel for many parameters",
+        risk="rounding",
+        effort="a flag",
+        addresses=("optimizer-bound", "launch-bound"),
+        setting="optimizer.fused",
+        predict=_fused,
+        value=lambda known: True,
+    ),
+    Fix(
+        code="set-to-none",
+        summary="gradients are dropped instead of filled with zeros",
+        risk="exact",
+        effort="a flag",
+        addresses=("optimizer-bound",),
+        predict=_set_to_none,
+    ),
+)

@@ -1,0 +1,92 @@
+"""What a fix is, and what it is told of a run before it says what it would gain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from floorit.analyse.gpu import Gpu
+from floorit.analyse.input import Workers
+from floorit.analyse.ledger import Entry
+from floorit.analyse.needs import Needs, Range
+from floorit.analyse.settings import Setting
+from floorit.analyse.syncs import SyncPoint
+from floorit.stats import Estimate
+
+Risk = Literal["exact", "rounding", "order", "training"]
+Effort = Literal["a flag", "a few lines", "a rewrite"]
+Value = bool | int | float | str | None
+
+CLAIMED = 1.02  # no speed-up under it is claimed (DESIGN section 6)
+NO_GPU = "the program does not use a GPU"
+NO_LOADER = "there is no DataLoader of torch's that it would change"
+# What a cost that is only too frequent may take of a step, once it is rarer.
+_SPARED = 0.05
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """The values of a report that predictions rest on."""
+
+    needs: Needs
+    ledger: list[Entry] = []
+    workers: Workers | None = None
+    gpu: Gpu | None = None
+    syncs: list[SyncPoint] = []
+    settings: list[Setting] = []
+    shares: dict[str, float] = {}  # of the step, by the finding that names it
+    epochs: int = 1
+    ranks: int = 1
+    gpu_memory: int | None = None  # bytes that the GPU has
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the program is seen to use one."""
+        return self.needs.gpu is not None
+
+    def setting(self, name: str) -> object:
+        """The value in force; None where it is not known."""
+        return next((s.actual for s in self.settings if s.name == name), None)
+
+    def share(self, *phases: str) -> float:
+        """Of the step, on the host's clock."""
+        return sum(self.needs.host.get(phase, 0.0) for phase in phases) / self.needs.step if self.needs.step else 0.0
+
+    def kernels(self, *kinds: str) -> float | None:
+        """Of the GPU's work, kernels of these kinds; None where no window has seen them."""
+        if self.gpu is None or self.gpu.busy_share is None:
+            return None
+        return sum(kind.share for kind in self.gpu.kinds if kind.kind in kinds)
+
+    @property
+    def memory_used(self) -> float | None:
+        """Of the GPU's memory, at the peak."""
+        peak = self.gpu.memory_peak if self.gpu is not None else None
+        return peak / self.gpu_memory if peak is not None and self.gpu_memory else None
+
+
+class Fix(msgspec.Struct, frozen=True, kw_only=True):
+    """One change: what it does, what it risks, and what it should gain in a run, or why it does not apply there."""
+
+    code: str
+    summary: str
+    risk: Risk
+    effort: Effort
+    addresses: tuple[str, ...]  # findings that it is an answer to
+    predict: Callable[[Known], Estimate | str]
+    value: Callable[[Known], Value] | None = None  # to set it to, where there is a choice
+    setting: str | None = None  # of the report, that it changes
+    popular: bool = False  # worth saying that it will not help
+
+
+def rarer(share: float) -> int:
+    """Every how many times is enough, for a cost that now takes a share of the step to take a twentieth of it."""
+    return max(round(share * (1 - _SPARED) / (_SPARED * max(1 - share, _SPARED))), 2)
+
+
+def of_kernels(share: float | None, faster: Range) -> Range:
+    """What is left of the GPU's work where some of it takes these factors; how much is, may not be known."""
+    if share is not None:
+        return Range(*(1 - share * (1 - left) for left in (faster.low, faster.likely, faster.high)))
+    return Range(faster.low, (1 + faster.likely) / 2, 1.0)

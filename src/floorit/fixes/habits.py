@@ -1,0 +1,126 @@
+"""What a loop does too often, or for a debugging session that is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from floorit.analyse.stepmodel import Change, apart, gain
+from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known, rarer
+from floorit.stats import Estimate, seconds
+
+# With twelve small layers all of anomaly detection was 1.4 times what its stack traces take (70 and 50 % of the step).
+_ANOMALY = 1.4
+
+
+def _anomaly(known: Known) -> Estimate | str:
+    if known.setting("anomaly_detection") is not True:
+        return "anomaly detection is off"
+    share = known.shares.get("debug-left-on")
+    if share is None:
+        return "what it costs was not timed"
+    sure = 1 / (1 - share)
+    return Estimate(value=sure, low=sure, high=1 / (1 - min(_ANOMALY * share, 0.99)), n=known.needs.n)
+
+
+def _launch_blocking(known: Known) -> Estimate | str:
+    if known.setting("CUDA_LAUNCH_BLOCKING") in (None, "", "0"):
+        return "CUDA_LAUNCH_BLOCKING is not set"
+    # Host and GPU take turns now; at best each is hidden behind the other.
+    return Estimate(value=2**0.5, low=1.0, high=2.0, n=known.needs.n)
+
+
+def _sync_off(known: Known) -> Estimate | str:
+    if not known.on_gpu:
+        return NO_GPU
+    needs = known.needs
+    blocked = needs.host.get("sync", 0.0)
+    if not blocked:
+        return "no blocking call was seen"
+    if apart(needs) < (CLAIMED - 1) * needs.step:
+        return (
+            f"the host is blocked for {seconds(blocked)} of a step, but the GPU works meanwhile:"
+            f" it is idle for {seconds(apart(needs))}"
+        )
+    return gain(needs, Change(syncs=0.0))
+
+
+def _rarer(finding: str, phase: str) -> tuple[Callable[[Known], Estimate | str], Callable[[Known], int]]:
+    """Once in a while is enough: so often that it takes a twentieth of the step."""
+
+    def share(known: Known) -> float:
+        return max(known.shares.get(finding, 0.0), known.share(phase))
+
+    def predict(known: Known) -> Estimate | str:
+        spent = known.share(phase)
+        if not spent:
+            return "the program does not do it while it trains"
+        left = 1 / rarer(share(known))
+        beyond = max(share(known) - spent, 0.0)  # what is made for it, in the program's own code
+        own = known.share("other")
+        parts = {phase: left, **({"other": 1 - (1 - left) * min(beyond / own, 1.0)} if own and beyond else {})}
+        return gain(known.needs, Change(phases=parts))
+
+    return predict, lambda known: rarer(share(known))
+
+
+_log, _log_value = _rarer("logging-bound", "logging")
+_eval, _eval_value = _rarer("eval-bound", "eval")
+_checkpoint, _checkpoint_value = _rarer("checkpoint-bound", "checkpoint")
+
+FIXES = (
+    Fix(
+        code="anomaly",
+        summary="anomaly detection off",
+        risk="exact",
+        effort="a flag",
+        addresses=("debug-left-on",),
+        setting="anomaly_detection",
+        predict=_anomaly,
+        value=lambda known: False,
+    ),
+    Fix(
+        code="launch-blocking",
+        summary="CUDA_LAUNCH_BLOCKING unset",
+        risk="exact",
+        effort="a flag",
+        addresses=("debug-left-on",),
+        predict=_launch_blocking,
+        value=lambda known: False,
+    ),
+    Fix(
+        code="sync-off",
+        summary="numbers are fetched from the GPU later, or not in every step",
+        risk="exact",
+        effort="a few lines",
+        addresses=("sync-bound",),
+        predict=_sync_off,
+        popular=True,
+    ),
+    Fix(
+        code="log-every",
+        summary="logging only every so many steps",
+        risk="exact",
+        effort="a flag",
+        addresses=("logging-bound",),
+        predict=_log,
+        value=_log_value,
+    ),
+    Fix(
+        code="eval-every",
+        summary="evaluation only every so many times",
+        risk="exact",
+        effort="a flag",
+        addresses=("eval-bound",),
+        predict=_eval,
+        value=_eval_value,
+    ),
+    Fix(
+        code="checkpoint-every",
+        summary="checkpoints only every so many times",
+        risk="exact",
+        effort="a flag",
+        addresses=("checkpoint-bound",),
+        predict=_checkpoint,
+        value=_checkpoint_value,
+    ),
+)

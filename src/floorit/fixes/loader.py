@@ -1,0 +1,170 @@
+"""Batches: made sooner, by more processes, or with less work."""
+
+from __future__ import annotations
+
+from floorit.analyse.ledger import heaviest_function
+from floorit.analyse.needs import Range
+from floorit.analyse.stepmodel import Change, bound, gain, without
+from floorit.fixes.fix import CLAIMED, NO_LOADER, Fix, Known
+from floorit.stats import Estimate, seconds
+
+# Busy for more than this share of their time, workers are what limits: a longer queue makes nothing faster.
+_SATURATED = 0.9
+# One thread for OpenCV and OpenMP in each worker, where they crowded the cores: 0.232 to 0.213 s (mmdetection#6867).
+_FEWER_THREADS = 0.232 / 0.213
+
+
+def _hungry(known: Known) -> str | None:
+    """Why the loader's pace does not matter, if it does not."""
+    needs = known.needs
+    if known.workers is None or needs.loader is None:
+        return NO_LOADER
+    if needs.starved:
+        return None
+    return f"the loop waits {seconds(needs.wait)} of a step of {seconds(needs.step)} for batches: nothing to win there"
+
+
+def _count(known: Known) -> int:
+    """As many as the loop needs to wait no longer, and as there are cores for."""
+    loader = known.needs.loader
+    assert loader is not None
+    cores = max(int(known.needs.cores or 1), 1)
+    wanted = -(-loader.work.high // max(known.needs.loop, 1e-6))
+    return max(min(int(wanted) + 1, cores), 1)
+
+
+def _workers(known: Known) -> Estimate | str:
+    needs, loader = known.needs, known.needs.loader
+    reason = _hungry(known)
+    if reason is not None or loader is None:
+        return reason or NO_LOADER
+    if needs.cores is None:
+        return "how many cores there are for workers is not known"
+    count = _count(known)
+    if count <= loader.workers:
+        return f"the cores are taken: {loader.workers} workers and the loop on {needs.cores:g}"
+    predicted = gain(needs, Change(workers=count))
+    if predicted.high <= CLAIMED:
+        return f"{seconds(loader.work.likely)} of work a batch, and no core free for it beside the loop"
+    return predicted
+
+
+def _prefetch(known: Known) -> Estimate | str:
+    workers = known.workers
+    reason = _hungry(known)
+    if reason is not None or workers is None:
+        return reason or NO_LOADER
+    if not workers.count:
+        return "without workers nothing is made ahead"
+    if workers.busy_share is None or workers.busy_share > _SATURATED:
+        busy = "not known to have time left" if workers.busy_share is None else f"{workers.busy_share:.0%} busy"
+        return f"the workers are {busy}: a longer queue makes no batch sooner"
+    return _unevenness(known)
+
+
+def _unevenness(known: Known) -> Estimate:
+    """Workers that have time left, and a loop that waits all the same: they could be busy all the time, no more."""
+    assert known.workers is not None
+    most = min(bound(known.needs, without("data_wait")), 1 / (known.workers.busy_share or 1.0))
+    return Estimate(value=most**0.5, low=1.0, high=most, n=known.needs.n)
+
+
+def _in_order(known: Known) -> Estimate | str:
+    workers = known.workers
+    if workers is not None and workers.count < 2:
+        return "with fewer than two workers nothing overtakes"
+    return _prefetch(known)
+
+
+def _persistent(known: Known) -> Estimate | str:
+    needs, loader = known.needs, known.needs.loader
+    if loader is None or not loader.workers:
+        return "there are no workers that could be kept"
+    if known.setting("persistent_workers") is True:
+        return "the workers are kept between epochs already"
+    gap = needs.host.get("epoch_gap", 0.0)
+    if known.epochs < 2 or not gap:
+        return f"{seconds(gap)} of a step lie between epochs, of {known.epochs}: workers are started once"
+    first = min(loader.work.likely * needs.passes / gap, 1.0)  # a pass still begins with a batch to be made
+    sure, most = (gain(needs, Change(phases={"epoch_gap": left})) for left in (first, 0.0))
+    return Estimate(value=(sure.value * most.value) ** 0.5, low=sure.low, high=most.high, n=needs.n)
+
+
+def _worker_threads(known: Known) -> Estimate | str:
+    if "oversubscribed" not in known.shares:
+        return "threads are not seen to push each other aside"
+    most = bound(known.needs, without("data_wait"))
+    return Estimate(value=min(_FEWER_THREADS, most), low=1.0, high=most, n=known.needs.n)
+
+
+def _decode_cache(known: Known) -> Estimate | str:
+    reason = _hungry(known)
+    if reason is not None or known.workers is None:
+        return reason or NO_LOADER
+    where = known.workers.where
+    function = heaviest_function(where)
+    if function is None:
+        return "which lines of the dataset take the time was not seen"
+    rest = max(1 - sum(line.share for line in where), 0.0)
+    return gain(known.needs, Change(loader=Range(rest, 1 - function.share, 1 - where[0].share / 2)))
+
+
+FIXES = (
+    Fix(
+        code="workers",
+        summary="more processes make batches beside the loop",
+        risk="order",
+        effort="a flag",
+        addresses=("input-bound",),
+        setting="num_workers",
+        predict=_workers,
+        value=_count,
+        popular=True,
+    ),
+    Fix(
+        code="prefetch",
+        summary="each worker may be further ahead",
+        risk="exact",
+        effort="a flag",
+        addresses=("input-bound",),
+        setting="prefetch_factor",
+        predict=_prefetch,
+        value=lambda known: 4,
+        popular=True,
+    ),
+    Fix(
+        code="persistent",
+        summary="workers are kept from one epoch to the next",
+        risk="order",
+        effort="a flag",
+        addresses=("epoch-gap",),
+        setting="persistent_workers",
+        predict=_persistent,
+    ),
+    Fix(
+        code="worker-threads",
+        summary="one thread for each worker's libraries",
+        risk="rounding",
+        effort="a few lines",
+        addresses=("oversubscribed", "input-bound"),
+        predict=_worker_threads,
+        value=lambda known: 1,
+    ),
+    Fix(
+        code="in-order",
+        summary="batches are taken as they are ready, not in the order they were asked for",
+        risk="order",
+        effort="a flag",
+        addresses=("input-bound",),
+        predict=_in_order,
+        value=lambda known: False,
+    ),
+    Fix(
+        code="decode-cache",
+        summary="what a sample needs every time alike is made once and kept",
+        risk="exact",
+        effort="a few lines",
+        addresses=("input-bound",),
+        predict=_decode_cache,
+    ),
+)

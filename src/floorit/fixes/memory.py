@@ -1,0 +1,106 @@
+"""Time that is paid for memory, and memory that could buy time."""
+
+from __future__ import annotations
+
+from floorit.analyse.stepmodel import Change, gain
+from floorit.fixes.fix import NO_GPU, Fix, Known
+from floorit.stats import Estimate, seconds
+
+# Of the GPU's memory in use at the peak: more, and there is no room for what recomputing saves.
+_FULL = 0.85
+# A batch so many times as large.
+_TIMES = 2
+
+
+def _recompute(known: Known) -> Estimate | str:
+    if not known.needs.host.get("recompute"):
+        return "nothing is recomputed"
+    used = known.memory_used
+    if used is not None and used > _FULL:
+        return f"the peak is {used:.0%} of the GPU's memory: there is no room for what recomputing saves"
+    return gain(known.needs, Change(phases={"recompute": 0.0}))
+
+
+def _accumulate(known: Known) -> Estimate | str:
+    if known.ranks < 2 and not known.share("optimizer"):
+        return "no optimizer step was seen"
+    parts = {"optimizer": 1 / _TIMES, "grad_sync": 1 / _TIMES}
+    return gain(known.needs, Change(phases=parts))
+
+
+def _batch(known: Known) -> Estimate | str:
+    """Twice as many samples a step: the host's time stays, the GPU's and the loader's double."""
+    needs = known.needs
+    if needs.gpu is None:
+        return f"{NO_GPU}; on a CPU it is not predicted"
+    if needs.starved:
+        return f"the loop waits {seconds(needs.wait)} of a step for batches: larger ones take longer to make"
+    if known.memory_used is None:
+        return "how much of the GPU's memory is free is not known"
+    if known.memory_used * _TIMES > _FULL:
+        return f"the peak is {known.memory_used:.0%} of the GPU's memory: twice the batch may not fit"
+    return batched(known, _TIMES)
+
+
+def batched(known: Known, times: float) -> Estimate:
+    """The gain in samples a second of a batch so many times as large.
+
+    At worst the GPU's added work comes after what the host does, at best it fills the time in which it was idle.
+    """
+    needs = known.needs
+    assert needs.gpu is not None
+    supply = needs.loader.work.likely / needs.loader.workers if needs.loader and needs.loader.workers else 0.0
+    rest = needs.step - needs.loop
+
+    def paced(loop: float) -> float:
+        return times * needs.step / (rest + max(loop, times * supply))
+
+    low = paced(needs.loop + (times - 1) * min(needs.gpu.high, needs.loop))
+    high = paced(max(needs.loop, times * min(needs.gpu.low, needs.loop)))
+    return Estimate(value=(low * high) ** 0.5, low=low, high=high, n=needs.n)
+
+
+def _allocator(known: Known) -> Estimate | str:
+    return "the allocator's settings make room, not time: memory did not run out"
+
+
+FIXES = (
+    Fix(
+        code="recompute",
+        summary="activations are kept instead of computed twice; takes memory",
+        risk="exact",
+        effort="a few lines",
+        addresses=("recompute-bound",),
+        predict=_recompute,
+        value=lambda known: False,
+    ),
+    Fix(
+        code="accumulate",
+        summary="several batches for one optimizer step; other training",
+        risk="training",
+        effort="a few lines",
+        addresses=("optimizer-bound", "comm-bound"),
+        setting="accumulation",
+        predict=_accumulate,
+        value=lambda known: _TIMES,
+    ),
+    Fix(
+        code="batch",
+        summary="more samples a step; other training",
+        risk="training",
+        effort="a flag",
+        addresses=("launch-bound", "batch-too-small"),
+        setting="batch_size",
+        predict=_batch,
+        value=lambda known: f"x{_TIMES}",
+        popular=True,
+    ),
+    Fix(
+        code="allocator",
+        summary="the allocator's segments can grow",
+        risk="exact",
+        effort="a flag",
+        addresses=("out-of-memory",),
+        predict=_allocator,
+    ),
+)

@@ -1,0 +1,39 @@
+"""What ranks spend on each other."""
+
+from __future__ import annotations
+
+from floorit.analyse.stepmodel import Change, gain
+from floorit.fixes.fix import Fix, Known
+from floorit.stats import Estimate
+
+
+def _of_ddp(known: Known, setting: str) -> Estimate | str:
+    """At best it takes away what is seen of communication; nothing of that is sure."""
+    if known.ranks < 2:
+        return "there is one rank"
+    if known.setting(setting) is True:
+        return f"{setting} is on already"
+    most = gain(known.needs, Change(phases={"grad_sync": 0.0}))
+    return Estimate(value=most.value**0.5, low=1.0, high=most.high, n=most.n)
+
+
+FIXES = (
+    Fix(
+        code="static-graph",
+        summary="DDP is told that every step uses the same parameters",
+        risk="exact",
+        effort="a flag",
+        addresses=("comm-bound",),
+        predict=lambda known: _of_ddp(known, "ddp.static_graph"),
+        value=lambda known: True,
+    ),
+    Fix(
+        code="bucket-view",
+        summary="gradients are views of DDP's buckets: one copy less",
+        risk="exact",
+        effort="a flag",
+        addresses=("comm-bound",),
+        predict=lambda known: _of_ddp(known, "ddp.gradient_as_bucket_view"),
+        value=lambda known: True,
+    ),
+)

@@ -1,0 +1,96 @@
+"""What to do about each finding: the fixes that answer it, what they should gain, and which would not help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from floorit.analyse.ledger import heaviest_function
+from floorit.analyse.needs import Range
+from floorit.analyse.stepmodel import Change, gain, limit
+from floorit.analyse.syncs import SyncPoint
+from floorit.diagnose import Finding, FixAdvice, NotAdvised, Rewrite
+from floorit.fixes import ALL
+from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known
+from floorit.stats import Estimate
+
+# Findings whose code can only be written anew, and the phase that it costs.
+_WRITTEN = {"python-bound": "other", "loss-bound": "loss"}
+
+
+def advise(findings: list[Finding], known: Known) -> list[Finding]:
+    """The findings with their fixes; what would not help stands under the first."""
+    weighed = [(fix, _weighed(fix, known)) for fix in ALL]
+    advised = [_advised(finding, weighed, known) for finding in findings]
+    taken = {advice.code for finding in advised for advice in finding.fixes}
+    useless = [
+        NotAdvised(code=fix.code, reason=said)
+        for fix, said in weighed
+        if isinstance(said, str) and fix.popular and fix.code not in taken and not said.startswith(NO_GPU)
+    ]
+    return [msgspec.structs.replace(f, not_advised=useless) for f in advised[:1]] + advised[1:]
+
+
+def sync_gains(points: list[SyncPoint], known: Known) -> list[SyncPoint]:
+    """What removing each blocking call would gain by itself."""
+    blocked = known.needs.host.get("sync", 0.0)
+    if not known.on_gpu or not blocked:
+        return points
+    return [
+        msgspec.structs.replace(p, gain=gain(known.needs, Change(syncs=1 - min(p.seconds / blocked, 1.0))))
+        for p in points
+    ]
+
+
+def _weighed(fix: Fix, known: Known) -> Estimate | str:
+    """What it gains, or why not; too little to claim is a reason too."""
+    said = fix.predict(known)
+    if isinstance(said, str) or said.high > CLAIMED:
+        return said
+    return f"it would make the step at most {said.high - 1:.1%} faster: {limit(known.needs)}"
+
+
+def _advised(finding: Finding, weighed: Iterable[tuple[Fix, Estimate | str]], known: Known) -> Finding:
+    if finding.fixes:
+        return finding  # it knows what to do itself
+    ignored = {setting.name for setting in known.settings if setting.ignored}
+    answers = [
+        (said, fix)
+        for fix, said in weighed
+        if isinstance(said, Estimate)
+        and (finding.code in fix.addresses or (finding.code == "setting-ignored" and fix.setting in ignored))
+    ]
+    fixes = [
+        FixAdvice(
+            code=fix.code,
+            summary=fix.summary,
+            risk=fix.risk,
+            effort=fix.effort,
+            speedup=said,
+            value=fix.value(known) if fix.value is not None else None,
+        )
+        for said, fix in sorted(answers, key=lambda answer: -answer[0].value)
+    ]
+    return msgspec.structs.replace(finding, fixes=fixes, rewrite=_rewrite(finding, known))
+
+
+def _rewrite(finding: Finding, known: Known) -> Rewrite | None:
+    """The function that costs most, by its first line: what writing it anew would gain."""
+    phase = _WRITTEN.get(finding.code)
+    if phase is not None:
+        where = next((entry.where for entry in known.ledger if entry.phase == phase), [])
+    else:
+        where = known.workers.where if finding.code == "input-bound" and known.workers is not None else []
+    function = heaviest_function(where)
+    if function is None:
+        return None
+    halved, gone = (_with_less(phase, function.share * part, known) for part in (0.5, 1.0))
+    return Rewrite(where=function, halved=halved, gone=gone) if gone.high > CLAIMED else None
+
+
+def _with_less(phase: str | None, share: float, known: Known) -> Estimate:
+    """Without a share of a phase, or of the loader's work."""
+    left = 1 - share
+    change = Change(phases={phase: left}) if phase is not None else Change(loader=Range(left, left, left))
+    return gain(known.needs, change)

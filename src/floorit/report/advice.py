@@ -1,0 +1,84 @@
+"""A report with what to do about it, from the report's own values: so it can be redone for any report."""
+
+from __future__ import annotations
+
+import msgspec
+
+from floorit import plan
+from floorit.analyse import needs
+from floorit.analyse.gpu import Gpu
+from floorit.analyse.input import Workers
+from floorit.analyse.ledger import Entry
+from floorit.analyse.settings import Setting
+from floorit.fixes.fix import Known
+from floorit.hardware import Environment
+from floorit.report.model import Report, RunFacts, StepFacts
+
+
+def advised(report: Report) -> Report:
+    """The same report; its findings have fixes, its blocking calls what removing each would gain."""
+    known = known_of(report)
+    if known is None:
+        return report
+    return msgspec.structs.replace(
+        report, findings=plan.advise(report.findings, known), syncs=plan.sync_gains(report.syncs, known)
+    )
+
+
+def known_of(report: Report) -> Known | None:
+    """What predictions rest on; None where nothing trained."""
+    if report.run is None or report.step is None:
+        return None
+    return Known(
+        needs=needs_of(
+            report.run, report.step, report.ledger, report.workers, report.gpu, report.settings, report.environment
+        ),
+        ledger=report.ledger,
+        workers=report.workers,
+        gpu=report.gpu,
+        syncs=report.syncs,
+        settings=report.settings,
+        shares={finding.code: finding.share or 0.0 for finding in report.findings},
+        epochs=report.run.epochs,
+        ranks=report.run.ranks,
+        gpu_memory=gpu_memory(report.environment),
+    )
+
+
+def needs_of(
+    run: RunFacts,
+    step: StepFacts,
+    ledger: list[Entry],
+    workers: Workers | None,
+    gpu: Gpu | None,
+    settings: list[Setting],
+    environment: Environment,
+) -> needs.Needs:
+    """What a step needs, of a report's values."""
+    actual = {setting.name: setting.actual for setting in settings}
+    threads = actual.get("threads")
+    return needs.find(
+        ledger=ledger,
+        step=step.mean,
+        median=step.seconds,
+        steps=run.steps,
+        batch=run.samples_per_step / run.ranks if run.samples_per_step else None,
+        workers=workers if run.border == "batches" else None,
+        gpu=gpu,
+        cores=_cores(environment, run.ranks),
+        threads=threads if isinstance(threads, int) else None,
+        epochs=run.epochs,
+        evals=run.eval_passes,
+    )
+
+
+def gpu_memory(environment: Environment) -> int | None:
+    """Of the first GPU."""
+    return environment.gpus[0].memory if environment.gpus else None
+
+
+def _cores(environment: Environment, ranks: int) -> float | None:
+    """That each rank may use, if they share them alike."""
+    limits = (environment.cores_allowed, environment.cores_quota, environment.cores)
+    known = [float(limit) for limit in limits if limit]
+    return min(known) / max(ranks, 1) if known else None

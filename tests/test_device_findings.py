@@ -1,0 +1,139 @@
+"""Findings from the GPU's idle time: what is named for programs whose limit is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+import simulation
+from simulation import Program
+
+from floorit.analyse.gpu import Gpu, Idle
+from floorit.analyse.ledger import Entry, Ledger, Line
+from floorit.analyse.needs import Needs
+from floorit.analyse.stepmodel import apart
+from floorit.analyse.syncs import SyncPoint
+from floorit.diagnose import Facts, verdict
+
+GIB = 2**30
+TRAIN = {"forward": 0.010, "loss": 0.002, "backward": 0.020, "optimizer": 0.002, "other": 0.001}
+WORK = {"forward": 0.030, "backward": 0.060}
+ROOM = 80 * GIB
+
+
+def facts(program: Program, **more: Any) -> Facts:
+    """What is known of the program, with a kernel window."""
+    return of_needs(simulation.needs(program), **more)
+
+
+def of_needs(needs: Needs, memory_peak: int | None = None, comm_alone: float = 0.0, **more: Any) -> Facts:
+    entries = [
+        Entry(phase=phase, seconds=s, share=s / needs.step, gpu_seconds=None, where=[])
+        for phase, s in needs.host.items()
+    ]
+    idle = [
+        Idle(cause=cause, share=s / needs.step, seconds=s, host=cause, where=[_line(cause)])
+        for cause, s in (needs.idle or {}).items()
+    ]
+    gpu = None
+    if needs.gpu is not None and needs.idle is not None:
+        gpu = Gpu(
+            busy_share=needs.gpu.likely / needs.step,
+            step_seconds=needs.step,
+            idle=idle,
+            kernels_per_step=600.0,
+            comm_alone_share=comm_alone,
+            memory_peak=memory_peak,
+        )
+    process: Any = type("Process", (), {"switches": [], "readings": [], "rows": {"flags": np.zeros(1, np.int64)}})()
+    return Facts(
+        process=process,
+        iterations=None,  # type: ignore[arg-type]
+        ledger=Ledger(mean=needs.step, entries=entries, looks={}),
+        workers=None,
+        needs=needs,
+        gpu=gpu,
+        **more,
+    )
+
+
+def _line(name: str) -> Line:
+    return Line(file=f"{name}.py", line=1, function="f", share=1.0)
+
+
+def codes(of: Facts) -> list[str]:
+    return [finding.code for finding in verdict.diagnose(of, [])]
+
+
+def test_many_small_kernels_are_launch_bound() -> None:
+    of = facts(Program(host=TRAIN, gpu={"forward": 0.001, "backward": 0.002}))
+    [first, *_] = verdict.diagnose(of, [])
+    assert first.code == "launch-bound"
+    assert first.where[0].file == "launch.py"
+    assert any("600 kernels a step, 5" in said for said in first.evidence)
+
+
+def test_a_busy_gpu_is_compute_bound_and_no_phase_of_the_host_is_to_blame() -> None:
+    """The host waits for room in the GPU's queue, in whatever phase it is: that is nobody's cost."""
+    program = Program(host={**TRAIN, "loss": 0.015}, gpu=WORK)
+    assert codes(facts(program)) == ["compute-bound"]
+
+
+def test_one_item_a_step_is_not_what_limits_a_busy_gpu() -> None:
+    of = facts(Program(host=TRAIN, gpu=WORK, syncs=1))
+    assert of.ledger.share("sync") > 0.3
+    assert codes(of) == ["compute-bound"]
+
+
+def test_host_and_gpu_that_take_turns_are_sync_bound() -> None:
+    of = facts(Program(host=TRAIN, gpu={"forward": 0.020, "backward": 0.010}, syncs=10))
+    point = SyncPoint(file="a.py", line=1, function="f", op="item", per_step=10, seconds=0.01)
+    found = {finding.code: finding for finding in verdict.diagnose(of, [point])}
+    assert "sync-bound" in found
+    assert found["sync-bound"].bound == pytest.approx(of.needs.step / (of.needs.step - _turns(of.needs)), rel=0.01)
+
+
+def _turns(needs: Needs) -> float:
+    return min(needs.host["sync"], apart(needs))
+
+
+def test_a_slow_loss_is_the_loss_and_not_its_launches() -> None:
+    of = facts(Program(host={**TRAIN, "loss": 0.100}, gpu={"forward": 0.002, "loss": 0.002, "backward": 0.004}))
+    assert codes(of)[0] == "loss-bound"
+
+
+def test_waiting_for_data_comes_first_where_it_is_most() -> None:
+    of = facts(Program(host=TRAIN, gpu={"forward": 0.002, "backward": 0.004}, batch=0.100))
+    assert codes(of)[0] == "input-bound"
+
+
+def test_copies_that_hold_up_the_step() -> None:
+    of = facts(Program(host={"h2d": 0.030, **TRAIN}, gpu={"forward": 0.010, "backward": 0.020}))
+    assert "transfer-bound" in codes(of)
+    hidden = facts(Program(host={"h2d": 0.030, **TRAIN}, gpu=WORK))
+    assert "transfer-bound" not in codes(hidden)
+
+
+def test_ranks_that_wait_for_each_other() -> None:
+    needs = simulation.needs(Program(host=TRAIN, gpu=WORK))
+    waits = msgspec.structs.replace(needs, idle={"comm": 0.2 * needs.step})
+    assert "comm-bound" in codes(of_needs(waits))
+    assert "comm-bound" in codes(of_needs(needs, comm_alone=0.2))
+    assert "comm-bound" not in codes(of_needs(needs))
+
+
+@pytest.mark.parametrize(("peak", "named"), [(GIB, True), (60 * GIB, False), (None, False)])
+def test_a_batch_is_too_small_where_memory_is_free_and_launches_are_the_limit(peak: int | None, named: bool) -> None:
+    program = Program(host=TRAIN, gpu={"forward": 0.001, "backward": 0.002})
+    assert ("batch-too-small" in codes(facts(program, memory_peak=peak, gpu_memory=ROOM))) == named
+    busy = Program(host=TRAIN, gpu=WORK)
+    assert "batch-too-small" not in codes(facts(busy, memory_peak=peak, gpu_memory=ROOM))
+
+
+def test_every_finding_that_can_be_given_is_in_the_docs() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "report.md").read_text()
+    for code in ("launch-bound", "transfer-bound", "sync-bound", "comm-bound", "batch-too-small", "compute-bound"):
+        assert f"`{code}`" in text, code

@@ -1,0 +1,260 @@
+"""Fixes: what each predicts on made-up runs, and the reasons where it would not help."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import simulation
+from rich.console import Console, Group
+from simulation import Program
+
+from floorit import plan
+from floorit.analyse.gpu import Gpu, Kind
+from floorit.analyse.ledger import Entry, Line
+from floorit.analyse.settings import Setting
+from floorit.analyse.syncs import SyncPoint
+from floorit.diagnose import Finding
+from floorit.fixes import ALL
+from floorit.fixes.fix import Known
+from floorit.report.terminal import _findings
+from floorit.stats import Estimate
+
+CODES = [
+    *("workers", "prefetch", "persistent", "worker-threads", "in-order", "decode-cache"),
+    *("pin", "async-copy", "device-prefetch"),
+    *("amp", "tf32", "cudnn-benchmark", "deterministic", "channels-last", "compile", "fused", "set-to-none"),
+    *("anomaly", "launch-blocking", "sync-off", "log-every", "eval-every", "checkpoint-every"),
+    *("recompute", "accumulate", "batch", "allocator", "static-graph", "bucket-view"),
+]
+DOCS = Path(__file__).parents[1] / "docs"
+HEALTHY_GAIN = 1.05
+GIB = 2**30
+TRAIN = {"forward": 0.010, "loss": 0.002, "backward": 0.020, "optimizer": 0.004, "other": 0.001}
+CPU = Program(host=TRAIN, cores=8)
+GPU = Program(host=TRAIN, gpu={"forward": 0.030, "backward": 0.060, "optimizer": 0.002}, cores=8)
+LAUNCHING = Program(host=TRAIN, gpu={"forward": 0.001, "backward": 0.002})
+COPYING = GPU.but(host={"h2d": 0.030, **TRAIN}, gpu={"forward": 0.010, "backward": 0.020})
+
+
+def line(share: float, function: str = "load") -> Line:
+    return Line(file="data.py", line=3, function=function, share=share)
+
+
+def known(program: Program, *, window: bool = True, kinds: dict[str, float] | None = None, **more: Any) -> Known:
+    """What a report of the program would say, and more."""
+    needs = simulation.needs(program, window)
+    workers = simulation.workers(program, needs.step)
+    gpu = None
+    if program.gpu is not None and window:
+        gpu = Gpu(
+            busy_share=0.5,
+            tensor_share=more.pop("tensor_share", 0.0),
+            kinds=[Kind(kind=kind, seconds=0.0, share=s, count=1) for kind, s in (kinds or {}).items()],
+            memory_peak=more.pop("memory_peak", None),
+        )
+    settings = [Setting(name=name, actual=value) for name, value in more.pop("settings", {}).items()]
+    workers = msgspec.structs.replace(workers, where=more.pop("where", []), **more.pop("loader", {}))
+    host = more.pop("host", {})
+    needs = msgspec.structs.replace(needs, host={**needs.host, **host})
+    ledger = [
+        Entry(phase=phase, seconds=s, share=s / needs.step, gpu_seconds=None, where=[line(1.0)])
+        for phase, s in needs.host.items()
+    ]
+    return Known(needs=needs, ledger=ledger, workers=workers, gpu=gpu, settings=settings, **more)
+
+
+def said(code: str, of: Known) -> Estimate | str:
+    return next(fix for fix in ALL if fix.code == code).predict(of)
+
+
+def test_the_codes_are_those_that_users_rely_on() -> None:
+    assert [fix.code for fix in ALL] == CODES
+
+
+def test_each_is_described() -> None:
+    text = (DOCS / "fixes.md").read_text()
+    for fix in ALL:
+        assert f"### `{fix.code}`" in text, fix.code
+
+
+STARVED = CPU.but(batch=0.300, workers=2)
+GAINS = [
+    ("workers", known(STARVED), 2.0, 4.2),
+    ("workers", known(CPU.but(batch=0.037)), 1.7, 2.1),
+    ("prefetch", known(STARVED, loader={"busy_share": 0.8}), 1.05, 1.25),
+    ("in-order", known(STARVED, loader={"busy_share": 0.8}), 1.05, 1.25),
+    ("decode-cache", known(STARVED, where=[line(0.5), line(0.1), line(0.2, "crop")]), 2.3, 2.7),
+    ("persistent", known(STARVED.but(epoch=20), epochs=20, host={"epoch_gap": 0.030}), 1.05, 1.3),
+    ("worker-threads", known(STARVED, shares={"oversubscribed": 0.0}), 1.05, 1.12),
+    ("pin", known(COPYING), 1.1, 1.6),
+    ("async-copy", known(COPYING, loader={"pinned": True}), 1.1, 2.0),
+    ("device-prefetch", known(COPYING), 1.1, 2.0),
+    ("amp", known(GPU, kinds={"matrix": 0.9}), 1.4, 2.5),
+    ("tf32", known(GPU, kinds={"matrix": 0.9}, settings={"matmul.allow_tf32": False}), 1.4, 3.0),
+    ("cudnn-benchmark", known(GPU, kinds={"convolution": 0.9}), 1.03, 1.3),
+    ("deterministic", known(GPU, kinds={"convolution": 0.9}, settings={"cudnn.deterministic": True}), 1.03, 1.3),
+    ("channels-last", known(GPU, kinds={"convolution": 0.9}), 1.03, 1.35),
+    ("compile", known(LAUNCHING), 1.3, 2.5),
+    ("fused", known(LAUNCHING), 1.01, 1.2),
+    ("anomaly", known(CPU, settings={"anomaly_detection": True}, shares={"debug-left-on": 0.5}), 2.0, 2.0),
+    ("launch-blocking", known(GPU, settings={"CUDA_LAUNCH_BLOCKING": "1"}), 1.0, 2.0),
+    ("sync-off", known(GPU.but(gpu={"forward": 0.02, "backward": 0.01}, syncs=10)), 1.1, 2.0),
+    ("log-every", known(CPU.but(host={**TRAIN, "logging": 0.037}), shares={"logging-bound": 0.5}), 1.7, 2.0),
+    ("eval-every", known(CPU.but(eval_every=10, eval_seconds=0.37), shares={"eval-bound": 0.5}), 1.7, 2.0),
+    ("checkpoint-every", known(CPU.but(host={**TRAIN, "checkpoint": 0.037})), 1.7, 2.0),
+    ("recompute", known(CPU.but(host={**TRAIN, "recompute": 0.010})), 1.25, 1.3),
+    ("accumulate", known(CPU), 1.03, 1.1),
+    ("batch", known(LAUNCHING, memory_peak=GIB, gpu_memory=80 * GIB), 1.5, 2.0),
+]
+
+
+@pytest.mark.parametrize(("code", "of", "least", "most"), GAINS, ids=[row[0] for row in GAINS])
+def test_a_fix_gains_what_its_mechanism_says(code: str, of: Known, least: float, most: float) -> None:
+    found = said(code, of)
+    assert isinstance(found, Estimate), found
+    assert least <= found.value <= most
+    assert found.low <= found.value <= found.high
+
+
+FULL = {"memory_peak": 70 * GIB, "gpu_memory": 80 * GIB}
+REASONS = [
+    ("workers", known(CPU), "nothing to win"),
+    ("workers", known(STARVED.but(cores=2)), "the cores are taken: 2 workers and the loop on 2"),
+    ("workers", known(CPU.but(batch=0.037, cores=1)), "no core free"),
+    ("workers", msgspec.structs.replace(known(CPU), workers=None), "no DataLoader"),
+    ("prefetch", known(STARVED), "100% busy"),
+    ("prefetch", known(CPU.but(batch=0.037)), "without workers"),
+    ("persistent", known(STARVED, settings={"persistent_workers": True}), "already"),
+    ("persistent", known(STARVED), "started once"),
+    ("persistent", known(CPU), "no workers"),
+    ("worker-threads", known(STARVED), "not seen"),
+    ("in-order", known(CPU.but(batch=0.2, workers=1)), "fewer than two"),
+    ("decode-cache", known(STARVED), "was not seen"),
+    ("pin", known(CPU), "does not use a GPU"),
+    ("pin", known(COPYING, loader={"pinned": True}), "already"),
+    ("pin", known(GPU), "copies to the GPU take 0 µs"),
+    ("async-copy", known(COPYING), "pin first"),
+    ("amp", known(LAUNCHING), "idle for 92% of a step"),
+    ("amp", known(GPU, settings={"autocast": "bfloat16"}), "autocast is on already"),
+    ("amp", known(GPU, tensor_share=0.8), "80% of the GPU's time is on tensor cores"),
+    ("tf32", known(GPU, settings={"matmul.allow_tf32": True, "cudnn.allow_tf32": True}), "allowed already"),
+    ("cudnn-benchmark", known(GPU, kinds={"matrix": 1.0}), "convolutions are 0.0%"),
+    ("cudnn-benchmark", known(GPU, settings={"cudnn.benchmark": True}), "on already"),
+    ("deterministic", known(GPU), "no deterministic algorithms"),
+    ("channels-last", known(GPU, settings={"channels_last": True}), "already"),
+    ("compile", known(CPU), "does not use a GPU"),
+    ("compile", known(GPU, settings={"torch.compile": True}), "already"),
+    ("fused", known(GPU, settings={"optimizer.fused": True}), "already"),
+    ("set-to-none", known(GPU), "by default"),
+    ("anomaly", known(CPU), "is off"),
+    ("launch-blocking", known(GPU), "not set"),
+    ("sync-off", known(GPU.but(syncs=1)), "but the GPU works meanwhile"),
+    ("sync-off", known(GPU), "no blocking call"),
+    ("eval-every", known(CPU), "does not do it"),
+    ("recompute", known(CPU), "nothing is recomputed"),
+    ("recompute", known(GPU.but(host={**TRAIN, "recompute": 0.01}), **FULL), "88% of the GPU's memory"),
+    ("batch", known(CPU), "does not use a GPU"),
+    ("batch", known(LAUNCHING, **FULL), "may not fit"),
+    ("batch", known(LAUNCHING), "not known"),
+    ("batch", known(LAUNCHING.but(batch=0.2, workers=1)), "for batches"),
+    ("allocator", known(GPU), "not time"),
+    ("static-graph", known(GPU), "one rank"),
+    ("bucket-view", known(GPU, ranks=2, settings={"ddp.gradient_as_bucket_view": True}), "on already"),
+]
+
+
+@pytest.mark.parametrize(("code", "of", "reason"), REASONS, ids=[f"{r[0]}-{r[2]}" for r in REASONS])
+def test_a_fix_that_would_not_help_says_why(code: str, of: Known, reason: str) -> None:
+    found = said(code, of)
+    assert isinstance(found, str), found
+    assert reason in found
+
+
+# -- what is said of findings -------------------------------------------------------------------------------------
+
+
+def finding(code: str) -> Finding:
+    return Finding(code=code, title="t", share=0.5, bound=2.0, evidence=[], where=[])
+
+
+def test_a_finding_is_given_its_own_fixes_best_first() -> None:
+    of = known(STARVED, where=[line(0.9)])
+    first, second = plan.advise([finding("input-bound"), finding("python-bound")], of)
+    assert [fix.code for fix in first.fixes] == ["decode-cache", "workers"]
+    assert first.fixes[1].value == 8
+    assert first.rewrite is not None
+    assert 1 < first.rewrite.halved.value < first.rewrite.gone.value
+    assert not second.fixes
+    assert not second.not_advised
+    assert "prefetch" in {no.code for no in first.not_advised}
+
+
+def test_code_that_no_switch_makes_faster_is_to_be_rewritten() -> None:
+    of = known(CPU.but(host={**TRAIN, "loss": 0.037}))
+    [found] = plan.advise([finding("loss-bound")], of)
+    assert found.rewrite is not None
+    assert found.rewrite.where.file == "data.py"
+    assert found.rewrite.gone.value == pytest.approx(0.072 / 0.035, rel=0.02)
+    assert found.rewrite.halved.value == pytest.approx(0.072 / 0.0535, rel=0.02)
+
+
+def test_what_a_setting_is_ignored_for_is_what_it_would_change() -> None:
+    of = known(STARVED)
+    ignored = [Setting(name="num_workers", declared=8, actual=2, ignored=True)]
+    [found] = plan.advise([finding("setting-ignored")], msgspec.structs.replace(of, settings=ignored))
+    assert [fix.code for fix in found.fixes] == ["workers"]
+    [found] = plan.advise([finding("setting-ignored")], of)
+    assert not found.fixes
+
+
+@pytest.mark.parametrize("code", ["healthy", "compute-bound"])
+@pytest.mark.parametrize(
+    "of",
+    [
+        known(CPU),
+        known(CPU.but(batch=0.050, workers=2)),
+        known(GPU, tensor_share=0.9, kinds={"matrix": 0.95}, settings={"matmul.allow_tf32": True}),
+    ],
+    ids=["cpu", "fed", "gpu"],
+)
+def test_a_healthy_program_is_promised_nothing(code: str, of: Known) -> None:
+    [found] = plan.advise([finding(code)], of)
+    assert not [fix for fix in found.fixes if fix.speedup.value > HEALTHY_GAIN]
+
+
+def test_the_terminal_says_what_to_do_and_what_not() -> None:
+    of = known(STARVED, where=[line(0.9)], loader={"busy_share": 1.0})
+    drawn = Console(width=100, record=True, file=io.StringIO())
+    drawn.print(Group(*_findings(plan.advise([finding("input-bound")], of))))
+    text = drawn.export_text()
+    assert "what to do" in text
+    assert "workers=8" in text
+    assert "rewrite data.py:3" in text
+    assert "(other order of data; a flag)" in text
+    assert "would not help  prefetch: the workers are 100% busy" in text
+
+
+def test_each_blocking_call_has_its_gain() -> None:
+    of = known(GPU.but(gpu={"forward": 0.02, "backward": 0.01}, syncs=10))
+    blocked = of.needs.host["sync"]
+    points = [
+        SyncPoint(file="a.py", line=n, function="f", op="item", per_step=1, seconds=blocked * share)
+        for n, share in enumerate((0.75, 0.25))
+    ]
+    first, second = plan.sync_gains(points, of)
+    assert first.gain is not None
+    assert second.gain is not None
+    assert first.gain.value > second.gain.value > 1
+    assert plan.sync_gains(points, known(CPU))[0].gain is None
+
+
+def test_an_item_in_a_program_that_the_gpu_limits_gains_nothing() -> None:
+    of = known(GPU.but(syncs=1))
+    point = SyncPoint(file="a.py", line=1, function="f", op="item", per_step=1, seconds=of.needs.host["sync"])
+    [found] = plan.sync_gains([point], of)
+    assert found.gain is not None
+    assert found.gain.high < 1.03

@@ -1,0 +1,79 @@
+"""cases/predict.py: every fault that was measured has its row, and the table in docs/ is what the command writes."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from floorit import demo, fixes, truth
+from floorit.stats import Estimate
+
+ROOT = Path(__file__).parents[1]
+DATE = "2026-11-15"
+
+
+@pytest.fixture(scope="module")
+def predict() -> Any:
+    """The script as a module."""
+    spec = importlib.util.spec_from_file_location("predict", ROOT / "cases" / "predict.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules["predict"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def rows(predict: Any) -> Any:
+    folders = sorted(predict.RECORDS.glob(f"{DATE}-*"))
+    return [row for folder in folders for row in predict.predicted(folder, folder.name.removeprefix(f"{DATE}-"))]
+
+
+def row(predict: Any, rows: Any, predicted: float, measured: float) -> Any:
+    def point(value: float) -> Estimate:
+        return Estimate(value=value, low=value, high=value, n=1)
+
+    fault = rows[0].fault
+    return predict.Row(case="c", machine="m", fault=fault, predicted=point(predicted), how="", measured=point(measured))
+
+
+def test_the_table_in_docs_is_what_the_command_writes(predict: Any, rows: Any) -> None:
+    written = (ROOT / "docs" / "measurements" / f"{DATE}-predictions.md").read_text(encoding="utf-8")
+    assert predict.markdown(rows, DATE) == written
+
+
+def test_no_gain_was_predicted_where_a_loss_was_measured(predict: Any, rows: Any) -> None:
+    assert not [(r.case, r.fault.name, r.machine) for r in rows if r.sign == predict.WRONG]
+
+
+def test_every_measured_fault_has_a_row(rows: Any) -> None:
+    known = [truth.load(ROOT / "cases" / name) for name in demo.NAMES]
+    measured = {(t.case, machine, name) for t in known for machine, m in t.measured.items() for name in m.faults}
+    assert {(r.case, r.machine, r.fault.name) for r in rows} == measured
+
+
+def test_a_fault_names_a_fix_that_there_is() -> None:
+    codes = {fix.code for fix in fixes.ALL}
+    for name in demo.NAMES:
+        for fault in truth.load(ROOT / "cases" / name).faults:
+            assert fault.fix is None or fault.fix in codes, (name, fault.name)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "measured", "sign"),
+    [
+        (1.5, 1.2, "yes"),
+        (1.02, 0.97, "yes"),
+        (1.0, 1.3, "missed"),
+        (1.3, 1.0, "nothing there"),
+        (1.3, 0.8, "**wrong**"),
+    ],
+)
+def test_directions(predict: Any, rows: Any, predicted: float, measured: float, sign: str) -> None:
+    found = row(predict, rows, predicted, measured)
+    assert found.sign == sign
+    assert found.error == pytest.approx(predicted / measured - 1)
