@@ -104,6 +104,7 @@ def test_without_workers_it_is_not_told_what_the_dataset_does(tmp_path: Path) ->
     assert found["supply"]["now"] > 0
 
 
+@pytest.mark.acceptance
 def test_what_one_worker_gives_is_what_a_sample_takes_on_a_core(tmp_path: Path) -> None:
     """By the program's own clock of its time on a core: who else is on the machine does not count."""
     pytest.importorskip("cv2")

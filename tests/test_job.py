@@ -63,6 +63,7 @@ def run(folder: Path, out: str, *options: str) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.acceptance
 def test_a_part_tells_how_long_the_whole_takes(tmp_path: Path) -> None:
     part, whole = run(tmp_path, "part", "--steps", "80"), run(tmp_path, "whole")
     assert part["run"]["steps"] < 0.5 * whole["run"]["steps"]

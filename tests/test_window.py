@@ -323,6 +323,7 @@ def test_a_window_that_fails_is_named_and_the_program_goes_on(tmp_path):
     assert not list((out / "record").glob("window-*.json"))
 
 
+@pytest.mark.acceptance
 def test_n_steady_steps_do_not_include_the_windows(tmp_path):
     report, _, _ = _recorded(tmp_path, "--steps", "200", STEPS="100000")
     run = report["run"]
@@ -331,6 +332,7 @@ def test_n_steady_steps_do_not_include_the_windows(tmp_path):
     assert run["steps"] >= run["warmup_steps"] + 200 + report["gpu"]["steps"] + 2
 
 
+@pytest.mark.acceptance
 def test_it_can_be_switched_off(tmp_path):
     report, _, out = _recorded(tmp_path, "--no-window", STEPS="220")
     assert report["gpu"] is None

@@ -7,8 +7,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -80,14 +78,18 @@ def run(command: list[str], folder: Path, trained: Trained, *, window: bool) -> 
         launch.make_record(own)
     except OSError as error:
         return FloorRun(reason=f"its record cannot be written: {error.strerror}")
-    with _scratch(own) as scratch:
+    # Where writes are refused, temporary files go there too; sockets among them, so its path must be short.
+    with tempfile.TemporaryDirectory(prefix="floorit-") as scratch:
         how = next((how for how in (apart.OVERLAY, apart.GUARD) if _works(how, own, scratch)), None)
         if how is None:
             return FloorRun(reason="this system offers no way to keep what it writes away from your files")
-        return _run([*_words(how, own, scratch), "--", *command], own, trained, how, window)
+        temporary = {"TMPDIR": scratch} if how == apart.GUARD else {}
+        return _run([*_words(how, own, scratch), "--", *command], own, trained, how, window, temporary)
 
 
-def _run(command: list[str], own: Path, trained: Trained, how: str, window: bool) -> FloorRun:
+def _run(
+    command: list[str], own: Path, trained: Trained, how: str, window: bool, temporary: dict[str, str]
+) -> FloorRun:
     steps = round(min(max(SECONDS / max(trained.step, 1e-4), FEWEST), MOST))
     watcher = live.Live(own / RECORD, stream=sys.stderr, quiet=True, steps=steps, window=window)
     deadline = time.monotonic() + 2 * trained.seconds + PATIENCE
@@ -98,7 +100,7 @@ def _run(command: list[str], own: Path, trained: Trained, how: str, window: bool
             child.terminate()
 
     plan = {"spared": trained.spared, "lengths": trained.lengths}
-    more = {wire.REPLAY: json.dumps(plan), "WANDB_MODE": "disabled", "TMPDIR": str(own)}
+    more = {wire.REPLAY: json.dumps(plan), "WANDB_MODE": "disabled", **temporary}
     said = own / "output.txt"
     with said.open("wb") as output:
         code, seconds = launch.run(command, own / RECORD, watch, output=output.fileno(), more=more)
@@ -110,16 +112,11 @@ def _run(command: list[str], own: Path, trained: Trained, how: str, window: bool
     return FloorRun(how=_HOW[how], seconds=seconds)
 
 
-@contextmanager
-def _scratch(own: Path) -> Iterator[str]:
-    """An empty folder beside the record, gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="scratch-", dir=own) as name:
-        yield name
-
-
 def _words(how: str, own: Path, scratch: str) -> list[str]:
     memory = int(MEMORY_SHARE * psutil.virtual_memory().available)
-    return [sys.executable, apart.__file__, "--keep", str(own), "--scratch", scratch, "--memory", str(memory), how]
+    folders = (str(own), scratch) if how == apart.GUARD else (str(own),)
+    kept = [word for folder in folders for word in ("--keep", folder)]
+    return [sys.executable, apart.__file__, *kept, "--scratch", scratch, "--memory", str(memory), how]
 
 
 def _works(how: str, own: Path, scratch: str) -> bool:

@@ -11,7 +11,7 @@ from floorit import replay
 from floorit.analyse.fetching import Kind, kinds
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.ledger import Line, lines
-from floorit.analyse.supply import Supply, costs, predict
+from floorit.analyse.supply import Costs, Supply, costs, predict
 from floorit.events import Process, Rows, Usage
 from floorit.record import wire
 from floorit.stats import Estimate, mean
@@ -87,7 +87,7 @@ def describe(
         prefetch=loader["prefetch"],
         pinned=pinned,
         where=lines(samples),
-        supply=predict(needs[0], loader["workers"], cores, needs[1]) if needs and cores else None,
+        supply=predict(_counted(needs[0], iterations), loader["workers"], cores, needs[1]) if needs and cores else None,
         batches_per_epoch=length,
         idle_workers=max(loader["workers"] - length, 0) if length else 0,
         short_epochs=_is_short(loader),
@@ -124,6 +124,12 @@ def _from_disk(usage: list[Usage]) -> float | None:
     """The share of what was read that came from storage; None where next to nothing was read."""
     read = sum(u.read for u in usage)
     return min(sum(u.from_disk for u in usage) / read, 1.0) if read > MUCH_READ else None
+
+
+def _counted(found: Costs, iterations: Iterations) -> Costs:
+    """With samples as the run counts them: what the dataset returns may be a batch already."""
+    in_step = float(iterations.samples[iterations.warmup :].mean())
+    return msgspec.structs.replace(found, samples=in_step) if iterations.border == "batches" and in_step else found
 
 
 def _busy(fetches: Rows, begin: float) -> float | None:

@@ -6,7 +6,6 @@ import sys
 from types import CodeType, FunctionType
 
 from .imports import after_import
-from .wire import REPLAY
 
 
 def arm(folder):
@@ -17,6 +16,7 @@ def arm(folder):
 def _install(folder, torch):
     from . import probes
     from .session import Session
+    from .wire import REPLAY
 
     session = Session(folder, torch)
     for name, install in probes.ALL:
@@ -25,17 +25,17 @@ def _install(folder, torch):
         except Exception as error:
             session.missing(name, "the probe could not be installed: %r" % (error,))
     if REPLAY in os.environ:
-        _override(session)
+        _override(session, os.environ[REPLAY])
     after_import("torch._dynamo.eval_frame", lambda dynamo: _hide_from_compiler(session, dynamo))
     session.log.reset()
 
 
-def _override(session):
+def _override(session, plan):
     """Take the data path away: this is the floor run."""
     from . import replaying
 
     try:
-        replaying.install(session, json.loads(os.environ[REPLAY]))
+        replaying.install(session, json.loads(plan))
     except Exception as error:
         session.missing(replaying.NAME, "it could not be installed: %r" % (error,))
 

@@ -6,7 +6,6 @@ loader hands them on, where the program prints one, and where one has ended the 
 
 import errno
 import os
-import resource
 import sys
 import time
 import weakref
@@ -215,6 +214,8 @@ def _bytes(tensors, kind, index):
 
 def _limit():
     """Bytes of addresses that this process may have; None: as many as it likes."""
+    import resource  # only now: a program whose memory lasts does not find it loaded
+
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     return None if limit == resource.RLIM_INFINITY else limit
 
