@@ -134,7 +134,7 @@ def test_a_limit_of_addresses_before_anything_was_trained(script: Path) -> None:
     assert report["out_of_memory"]["limit"] > 1 << 28
 
 
-@pytest.mark.acceptance  # one that dies while it sends a batch ends the program in other words, by which nothing is told
+@pytest.mark.acceptance  # one that dies while it sends a batch ends the program in words that tell nothing
 @pytest.mark.parametrize("name", ["SIGBUS", "SIGKILL"])
 def test_a_worker_that_is_killed(script: Path, name: str) -> None:
     """Of a kill it counts whether the kernel did it; a bus error is what too small a /dev/shm ends in."""
