@@ -98,7 +98,7 @@ LONG = pytest.mark.acceptance
     ("kind", "workers"),
     [
         ("shuffled", 2),
-        ("streamed", 2),
+        pytest.param("streamed", 2, marks=LONG),
         pytest.param("persistent", 2, marks=LONG),
         pytest.param("streamed", 0, marks=LONG),
     ],

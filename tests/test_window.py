@@ -340,12 +340,14 @@ def test_it_can_be_switched_off(tmp_path):
     assert report["step"]["seconds"]["n"] == report["run"]["steps"] - report["run"]["warmup_steps"]
 
 
+@pytest.mark.acceptance
 def test_without_cuda_nothing_is_started(tmp_path):
     report, _, _ = _recorded(tmp_path, AS_IT_IS="1", STEPS="250")
     assert _reasons(report)["gpu"] == "the program did not use CUDA"
     assert report["step"]["seconds"]["n"] == report["run"]["steps"] - report["run"]["warmup_steps"]
 
 
+@pytest.mark.acceptance
 def test_a_program_with_its_own_profiler_is_left_alone(tmp_path):
     report, _, out = _recorded(tmp_path, OWN_PROFILER="1", STEPS="250")
     assert report["run"]["steps"] == 250
