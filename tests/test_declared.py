@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from floorit.declared import files
-from floorit.declared.gather import LARGEST, gather
+from floorit.declared.gather import gather
 from floorit.events import Process
-from floorit.record.aliases import meaning
+from floorit.record.aliases import LARGEST, meaning
 
 
 def process(*paths: Path, arguments: list[dict[str, Any]] | None = None, argv: list[str] | None = None) -> Process:

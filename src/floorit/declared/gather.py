@@ -10,9 +10,8 @@ from typing import Any
 from floorit.declared import By, Declaration, Told, Value
 from floorit.declared.files import Entry, Unreadable, entries, plain
 from floorit.events import Process
-from floorit.record.aliases import meaning
+from floorit.record.aliases import LARGEST, meaning
 
-LARGEST = 1 << 20  # bytes: what is larger is data
 # A mapping below one of these says that it is wanted: fp16 = dict(loss_scale=512.0).
 _ON_BY_BEING_THERE = ("fp16", "bf16", "amp")
 LONGEST = 40  # characters of a value: longer is no setting

@@ -6,6 +6,7 @@ Keys are compared in small letters, words joined by underscores: `dataLoader.num
 import re
 
 TRAIN, EVAL = "train", "eval"
+LARGEST = 1 << 20  # bytes of a configuration file: what is larger is data
 
 # setting -> the last components of keys that mean it, once words that say train or evaluation are taken out
 _KEYS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -48,32 +47,30 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         *_device_missing(trained),
         *_settings_missing(run, trained),
     ]
-    program = Program(command=run.command, exit_code=run.exit_code, seconds=run.seconds, cwd=run.cwd)
     out = memory.find(reader, run.exit_code, run.headroom)
-    common: dict[str, Any] = {
-        "program": program,
-        "environment": _environment(run, processes),
-        "record": str(folder),
-        "out_of_memory": out,
-    }
-    if not trained:
-        return Report(
-            **common,
-            run=None,
-            step=None,
-            job=None,
-            gpu=None,
-            floor=None,
-            machine=None,
-            ledger=[],
-            workers=None,
-            syncs=[],
-            settings=[],
-            findings=memory_findings.find(out),
-            missing=missing,
-            ranks=[],
-            summary=_untrained(processes),
-        )
+    bare = Report(
+        program=Program(command=run.command, exit_code=run.exit_code, seconds=run.seconds, cwd=run.cwd),
+        environment=_environment(run, processes),
+        run=None,
+        step=None,
+        ledger=[],
+        workers=None,
+        gpu=None,
+        floor=None,
+        syncs=[],
+        settings=[],
+        findings=memory_findings.find(out),
+        missing=missing,
+        ranks=[],
+        record=str(folder),
+        out_of_memory=out,
+        summary=_untrained(processes),
+    )
+    return advice.advised(_with_training(bare, trained, folder, run, reader)) if trained else bare
+
+
+def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: RunFile, reader: RecordReader) -> Report:
+    """The report with all that is known of a program that trained."""
     first = trained[0]
     workers = loader_input.describe(
         first.process, reader.workers_of(first.process), first.iterations, run.usage, _cores(first.process, run)
@@ -84,7 +81,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
     points = syncs.find(first.process, first.iterations)
     in_force = settings.compare(first.process, first.iterations, run.told, len(trained))
     facts_of_run = _run_facts(trained)
-    here = common["environment"]
+    here = bare.environment
     facts = diagnose.Facts(
         process=first.process,
         iterations=first.iterations,
@@ -95,10 +92,10 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         gpu_memory=advice.gpu_memory(here),
         settings=in_force,
     )
-    findings = verdict.diagnose(facts, points, out)
+    findings = verdict.diagnose(facts, points, bare.out_of_memory)
     whole, unknown = _job(first, run)
-    report = Report(
-        **common,
+    return msgspec.structs.replace(
+        bare,
         run=facts_of_run,
         step=first.step,
         ledger=first.ledger.entries,
@@ -110,11 +107,10 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         syncs=points,
         settings=in_force,
         findings=findings,
-        missing=[*missing, *unwatched, *below, *unknown, *_workers_missing(workers)],
+        missing=[*bare.missing, *unwatched, *below, *unknown, *_workers_missing(workers)],
         ranks=[Rank(rank=t.process.rank, step=t.step, ledger=t.ledger.entries) for t in trained] if trained[1:] else [],
         summary=_summary(findings[0], first.step),
     )
-    return advice.advised(report)
 
 
 def _workers_missing(workers: loader_input.Workers | None) -> list[Missing]:

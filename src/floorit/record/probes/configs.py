@@ -7,14 +7,13 @@ only those that mean a setting are noted.
 import os
 import sys
 
-from ..aliases import meaning
+from ..aliases import LARGEST, meaning
 from ..imports import after_import
 from ..sampler import OURS, STDLIB, USER, origin
 
 NAME = "configuration files"
 ARGUMENTS = "command-line arguments"
 SUFFIXES = (".yaml", ".yml", ".json", ".toml", ".ini", ".cfg", ".py")
-LARGEST = 1 << 20  # bytes: what is larger is data
 MOST_FILES, MOST_CALLS = 50, 2000  # who reads more reads data
 LAST = 100  # backward passes after which no more are noted
 # Libraries that read configurations on behalf of the program.
