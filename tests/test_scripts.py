@@ -67,6 +67,13 @@ def test_counts_are_exact(ran: Ran, truth: Truth) -> None:
     assert {name: facts[name] for name in expected} == expected
 
 
+def test_a_floor_needs_a_loader(ran: Ran, truth: Truth) -> None:
+    drawn = report(ran, truth)
+    assert (drawn["floor"] is None) == (drawn["workers"] is None)
+    if drawn["floor"] is not None:
+        assert drawn["floor"]["gap"] >= 1
+
+
 def test_workers_are_counted(ran: Ran, truth: Truth) -> None:
     drawn = report(ran, truth)
     if "workers" in truth.expected:

@@ -20,6 +20,9 @@ from floorit.report.model import Missing, Program, Rank, Report, RunFacts, StepF
 from floorit.runfile import FLOOR, RECORD, FloorRun, RunFile, load
 from floorit.stats import mean, median, rate
 
+_NO_LOADER = [
+    Missing(what="floor", reason="the batches do not come from a DataLoader of torch's: what they cost is unknown")
+]
 _NO_CUDA = "the program did not use CUDA"
 _NO_WINDOW = "the program ended before the kernel window could open: train longer"
 
@@ -77,7 +80,7 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
     )
     vital = machine.describe(vitals.load(folder), *_stretch(first))
     watched, unwatched = _gpu(first, reader.folder, run, vital)
-    ladder, below = _floor(first, watched, folder, run)
+    ladder, below = _floor(first, watched, folder, run) if workers is not None else (None, _NO_LOADER)
     points = syncs.find(first.process, first.iterations)
     in_force = settings.compare(first.process, first.iterations, run.told, len(trained))
     facts_of_run = _run_facts(trained)
