@@ -18,6 +18,8 @@ class Log:
     __slots__ = (
         "_events",
         "_written",
+        "alone",
+        "anomaly",
         "attend",
         "backward",
         "backwards",
@@ -41,6 +43,8 @@ class Log:
         self._written = 0
         self.extend = self._events.extend  # ((time, word))
         self.ident = get_ident
+        self.alone = False  # whether no other thread calls what is hooked; asking which one runs takes long
+        self.anomaly = False  # whether anomaly detection is on; so does asking torch
         self.lines = None  # a LineTrack
         self.marker = None  # an EventTrack, once CUDA is in use
         self.stop_at = None  # backward passes after which the program is to end

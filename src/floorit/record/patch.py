@@ -235,7 +235,7 @@ else:
 """
 _SPAN = """
 _fl = 'floorit: ours goes here'
-_fl_mine = _fl.ident() == _fl.thread
+_fl_mine = _fl.alone or _fl.ident() == _fl.thread
 if _fl_mine:
     _fl.extend((_fl.now(), {enter}))
 try:

@@ -66,7 +66,7 @@ class Session:
 
     def mine(self):
         """Whether the calling thread is the one whose time is accounted for."""
-        return get_ident() == self.log.thread
+        return self.log.alone or get_ident() == self.log.thread
 
     def adopt(self):
         """The thread that trains is the one whose time is accounted for."""
@@ -100,7 +100,7 @@ class Session:
         @functools.wraps(function)
         def timed(*args, **kwargs):
             try:
-                if get_ident() != log.thread:
+                if not log.alone and get_ident() != log.thread:
                     return function(*args, **kwargs)
                 log.extend((log.now(), enter))
                 try:

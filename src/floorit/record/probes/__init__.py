@@ -14,11 +14,13 @@ from . import (
     optimizer,
     profiler,
     switches,
+    threads,
     worker,
 )
 
 # Named in the report if one cannot be installed.
 ALL = (
+    ("other threads", threads.install),
     ("data loader", loader.install),
     ("loader workers", worker.install),
     ("forward and loss", module.install),

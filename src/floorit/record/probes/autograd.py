@@ -21,7 +21,7 @@ _SCALINGS = 3  # by the accumulation, by a GradScaler, by a weight
 
 def install(session):
     torch, log = session.torch, session.log
-    anomaly, tensor = torch.is_anomaly_enabled, torch.Tensor
+    tensor = torch.Tensor
 
     def watching(facts_of_all):
         def enter(roots):
@@ -30,7 +30,7 @@ def install(session):
             kind = type(root)
             if kind is not tensor and kind.__module__.startswith(_TRACED):
                 return None
-            if get_ident() != log.thread and not log.backward:  # else the engine's thread works for ours
+            if not log.alone and get_ident() != log.thread and not log.backward:  # else the engine's thread works for ours
                 session.adopt()
                 if not session.mine():
                     return None
@@ -39,7 +39,7 @@ def install(session):
             facts = facts_of_all
             if session.returned_losses and _is_returned(root, session.returned_losses):
                 facts |= LOSS_KNOWN
-            if anomaly():
+            if log.anomaly:
                 facts |= WITH_ANOMALY
             log.backward += 1
             log.extend((log.now(), facts << SHIFT | BACKWARD_IN))

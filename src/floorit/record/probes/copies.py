@@ -48,7 +48,7 @@ def _blocking(session, name, method):
 
     @functools.wraps(method)
     def wrapper(self, *args, **kwargs):
-        if not self.is_cuda or get_ident() != log.thread:
+        if not self.is_cuda or not (log.alone or get_ident() == log.thread):
             return method(self, *args, **kwargs)
         started = perf_counter_ns()
         try:
@@ -67,7 +67,7 @@ def _waiting(session, name, function):
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
-        if get_ident() != log.thread:
+        if not log.alone and get_ident() != log.thread:
             return function(*args, **kwargs)
         started = perf_counter_ns()
         try:
@@ -92,7 +92,7 @@ def _moving(session, name, method):
         except BaseException:
             hide_ours()
             raise
-        if moved.is_cuda is not self.is_cuda and get_ident() == log.thread:
+        if moved.is_cuda is not self.is_cuda and (log.alone or get_ident() == log.thread):
             if moved.is_cuda:
                 log.leaf(H2D, started)
             elif not kwargs.get("non_blocking"):
@@ -114,7 +114,7 @@ def _copying(session, method):
             hide_ours()
             raise
         from_cuda = getattr(source, "is_cuda", self.is_cuda)
-        if from_cuda is not self.is_cuda and get_ident() == log.thread:
+        if from_cuda is not self.is_cuda and (log.alone or get_ident() == log.thread):
             if self.is_cuda:
                 log.leaf(H2D, started)
             elif not (kwargs.get("non_blocking") or args[:1] == (True,)):

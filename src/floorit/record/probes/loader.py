@@ -109,7 +109,7 @@ class _Batches:
 
     def enter_next(self, iterator):
         session, log = self._session, self._log
-        if get_ident() != log.thread:
+        if not log.alone and get_ident() != log.thread:
             return self._note_elsewhere(iterator)
         if session.unsettled:
             session.settle()

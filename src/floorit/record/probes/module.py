@@ -38,7 +38,7 @@ class _Calls:
         with_grad, is_tensor = torch.is_grad_enabled, torch.is_tensor
 
         def enter(module, args):
-            if get_ident() != log.thread and not log.backward:
+            if not log.alone and get_ident() != log.thread and not log.backward:
                 return None
             facts = known.get(id(module))
             if facts is None:

@@ -48,7 +48,7 @@ class _Steps:
             if self._is_compiling() or self._broken:  # first: torch.compile traces this, and no further
                 return
             log, session = self._log, self._session
-            if get_ident() != log.thread:
+            if not log.alone and get_ident() != log.thread:
                 return
             if session.unsettled:
                 session.settle()
@@ -68,9 +68,12 @@ class _Steps:
 
     def after(self, optimizer, args, kwargs):
         try:
-            if not self._open or get_ident() != self._log.thread:  # where torch.compile traces this, none is open
+            if not self._open:  # where torch.compile traces this, none is
                 return
-            log, word = self._log, self._open.pop() << SHIFT | STEP_OUT
+            log = self._log
+            if not log.alone and get_ident() != log.thread:
+                return
+            word = self._open.pop() << SHIFT | STEP_OUT
             came, log.batch_came = log.batch_came, False
             log.border_came = True
             if came or log.attend is None:

@@ -16,20 +16,28 @@ VARIABLES = ("CUDA_LAUNCH_BLOCKING", "TORCH_DISTRIBUTED_DEBUG", "PYTORCH_NO_CUDA
 def install(session):
     from torch.autograd import anomaly_mode
 
-    is_timed = []
+    log, is_on, is_timed = session.log, session.torch.is_anomaly_enabled, []
+    log.anomaly = is_on()
 
-    def switched(*_):
-        if origin(sys._getframe(2).f_code.co_filename) is TORCH:
-            return  # torch.compile does so for itself while it traces
-        frame, _ = caller(2)
+    def switching(*_):
+        if origin(sys._getframe(2).f_code.co_filename) is not TORCH:  # torch.compile does so for itself while it traces
+            note()
+        return True
+
+    def note():
+        frame, _ = caller(3)
         place = (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name) if frame else (None, None, None)
         session.remember("switch", name="detect_anomaly", file=place[0], line=place[1], function=place[2])
         if not is_timed:
             is_timed.append(True)
             after_import("torch.fx.traceback", lambda traceback: _time_traces(session, traceback))
 
-    session.hook(NAME, anomaly_mode.set_detect_anomaly.__init__, switched)
-    session.hook(NAME, anomaly_mode.detect_anomaly.__enter__, switched)
+    def switched(_):
+        log.anomaly = is_on()
+
+    for kind, on in ((anomaly_mode.set_detect_anomaly, "__init__"), (anomaly_mode.detect_anomaly, "__enter__")):
+        session.hook(NAME, getattr(kind, on), switching, switched)
+        session.hook(NAME, kind.__exit__, lambda: True, switched)
     for name in VARIABLES:
         value = os.environ.get(name)
         if value not in (None, "", "0", "OFF"):
