@@ -75,7 +75,7 @@ def _split(given: list[str]) -> tuple[list[str], list[str]]:
     """Our own words, and the user's command: it begins at `--`, at `-m`, or at the first word that is not an option."""
     if given[:1] != ["run"]:
         return given, []
-    takes_value = {"--out", "--steps"}
+    takes_value = {"--out", "--steps", "--warmup"}
     at = 1
     while at < len(given):
         word = given[at]
@@ -111,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="then run it once more, shortly, without its data path: how fast could it be",
     )
+    _add_warmup(run)
     run.add_argument("--no-window", action="store_true", help="do not watch the GPU's kernels for a few steps")
     run.add_argument("--json", action="store_true", help="print report.json on stdout after the program has ended")
     run.add_argument("--quiet", action="store_true", help="no live line, no ledger: only the files")
@@ -124,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     report.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=f"default: the newest in {FOLDER}/")
+    _add_warmup(report)
     report.add_argument("--json", action="store_true", help="print report.json instead")
     report.set_defaults(verb=_report)
 
@@ -140,12 +142,18 @@ def _parser() -> argparse.ArgumentParser:
     shown.add_argument(
         "--out", type=Path, metavar="DIR", help=f"folder for record and report (default: a new one in {FOLDER}/)"
     )
-    shown.set_defaults(verb=_demo, steps=None, floor=False, no_window=False, json=False, quiet=False)
+    shown.set_defaults(verb=_demo, steps=None, floor=False, warmup=None, no_window=False, json=False, quiet=False)
 
     env = verbs.add_parser("env", help="describe this machine and the torch that programs would use")
     env.add_argument("--json", action="store_true", help="as JSON")
     env.set_defaults(verb=_env)
     return parser
+
+
+def _add_warmup(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--warmup", type=_positive, metavar="N", help="leave the first N steps out (default: as many as differ)"
+    )
 
 
 def _positive(text: str) -> int:
@@ -187,6 +195,7 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
         started=time.time(),
         environment=hardware.examine(folder),
         window=not options.no_window,
+        warmup=options.warmup,
     )
     runfile.save(folder, run)
     watcher = live.Live(
@@ -294,7 +303,7 @@ def _newest() -> Path:
 
 
 def _report(options: argparse.Namespace) -> int:
-    report = build.build(options.folder or _newest())
+    report = build.build(options.folder or _newest(), options.warmup)
     if options.json:
         sys.stdout.buffer.write(model.to_json(report))
     else:

@@ -33,6 +33,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     started: float  # seconds since the epoch
     environment: Environment
     window: bool = True  # whether the kernel window was wished for
+    warmup: int | None = None  # steps at the start that the user wants left out; None: found out
     stopped: bool = False  # whether it was ended early, as --steps wishes
     exit_code: int | None = None
     seconds: float | None = None

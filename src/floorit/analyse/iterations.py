@@ -56,8 +56,8 @@ class Iterations(msgspec.Struct, frozen=True, kw_only=True):
         return self.seconds[self.warmup :][~self.slowed[self.warmup :]]
 
 
-def find(process: Process) -> Iterations | None:
-    """The iterations of a process, or None if it never trained."""
+def find(process: Process, warmup: int | None = None) -> Iterations | None:
+    """The iterations of a process, or None if it never trained; `warmup` of them, where the user knows how many."""
     rows = process.rows
     if not len(rows) or not int(rows["backwards"].sum()):
         return None
@@ -78,7 +78,7 @@ def find(process: Process) -> Iterations | None:
     kind = _kinds(rows, evaluation, ended)
     of_row = np.cumsum(begins).astype(np.int64) - 1
     kind[of_row < 0] = BETWEEN
-    return _build(process, border, kind, of_row, training, evaluation)
+    return _build(process, border, kind, of_row, training, evaluation, warmup)
 
 
 def _passes(rows: Rows) -> tuple[set[int], set[int]]:
@@ -134,7 +134,13 @@ def _kinds(rows: Rows, evaluation: set[int], ended: Bools) -> Ints:
 
 
 def _build(
-    process: Process, border: str, kind: Ints, of_row: Ints, training: set[int], evaluation: set[int]
+    process: Process,
+    border: str,
+    kind: Ints,
+    of_row: Ints,
+    training: set[int],
+    evaluation: set[int],
+    told_warmup: int | None,
 ) -> Iterations:
     rows = process.rows
     count = int(of_row[-1]) + 1
@@ -150,7 +156,8 @@ def _build(
     slowed[of_row[trains & in_window]] = True
     on_gpu = process.memory_peak is not None or bool(len(process.device))
     ahead = seconds < np.median(seconds[count // 2 :]) / AHEAD_FACTOR if on_gpu else np.zeros(count, bool)
-    warmup = max(warmup_length(seconds, compiled, ahead), _before_replay(process, of_row, count))
+    begins = warmup_length(seconds, compiled, ahead) if told_warmup is None else min(told_warmup, count - 1)
+    warmup = max(begins, _before_replay(process, of_row, count))
     _extend(slowed, ahead)  # to watch kernels empties the queue of launches
     return Iterations(
         border=border,

@@ -36,15 +36,18 @@ class _Trained(msgspec.Struct, frozen=True, kw_only=True):
     step: StepFacts
 
 
-def build(folder: Path) -> Report:
-    """The report of the record in `folder`."""
-    return assemble(folder, load(folder), read_record(folder / RECORD))
+def build(folder: Path, warmup: int | None = None) -> Report:
+    """The report of the record in `folder`; with another number of steps to leave out than the run was given."""
+    run = load(folder)
+    if warmup is not None:
+        run = msgspec.structs.replace(run, warmup=warmup)
+    return assemble(folder, run, read_record(folder / RECORD))
 
 
 def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
     """The report of a record that has been read."""
     processes = reader.run()
-    trained = [t for t in map(_examine, processes) if t is not None]
+    trained = [t for process in processes if (t := _examine(process, run.warmup)) is not None]
     missing = [
         *_missing(processes, reader.folder),
         *_device_missing(trained),
@@ -156,8 +159,8 @@ def _environment(run: RunFile, processes: list[Process]) -> Environment:
     )
 
 
-def _examine(process: Process) -> _Trained | None:
-    found = iterations.find(process)
+def _examine(process: Process, warmup: int | None = None) -> _Trained | None:
+    found = iterations.find(process, warmup)
     if found is None:
         return None
     drawn = ledger.draw(process, found)

@@ -30,7 +30,9 @@ def install(session):
             kind = type(root)
             if kind is not tensor and kind.__module__.startswith(_TRACED):
                 return None
-            if not log.alone and get_ident() != log.thread and not log.backward:  # else the engine's thread works for ours
+            if (
+                not log.alone and get_ident() != log.thread and not log.backward
+            ):  # else the engine's thread works for ours
                 session.adopt()
                 if not session.mine():
                     return None
