@@ -91,7 +91,7 @@ class Loop:
         return self
 
     def words(self):
-        return [word & 0xFF for word in self.log._events[1::2]]
+        return [word & 0xFF for _, word in self.log.events]
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +112,7 @@ def test_it_opens_at_the_border_that_was_named_and_closes_after_its_steps(tmp_pa
     assert loop.log.window is None
     assert loop.words() == [NEXT_IN] * 2 + [WINDOW_IN] + [NEXT_IN] * 6 + [WINDOW_OUT]
     [note] = loop.notes
-    borders = [time for time, word in zip(loop.log._events[::2], loop.words(), strict=True) if word == NEXT_IN]
+    borders = [time for (time, _), word in zip(loop.log.events, loop.words(), strict=True) if word == NEXT_IN]
     assert note["measured"] == [borders[2], borders[5]]
     assert (tmp_path / note["file"]).exists()
     assert not list(tmp_path.glob("*.part"))
@@ -133,7 +133,7 @@ def test_steps_count_from_when_the_gpu_has_done_what_was_launched_before(tmp_pat
     loop.profiler.marks[1].done = True
     loop.step()
     [note] = loop.notes
-    borders = [time for time, word in zip(loop.log._events[::2], loop.words(), strict=True) if word == NEXT_IN]
+    borders = [time for (time, _), word in zip(loop.log.events, loop.words(), strict=True) if word == NEXT_IN]
     assert note["measured"] == [borders[7], borders[10]]
 
 
@@ -152,7 +152,7 @@ def test_no_step_counts_while_the_loader_is_further_ahead_than_it_was(tmp_path, 
     loop.waiting = 0
     loop.step()
     assert loop.words()[-1] == WINDOW_OUT
-    borders = [time for time, word in zip(loop.log._events[::2], loop.words(), strict=True) if word == NEXT_IN]
+    borders = [time for (time, _), word in zip(loop.log.events, loop.words(), strict=True) if word == NEXT_IN]
     assert loop.notes[0]["measured"] == [borders[8], borders[11]]
     monkeypatch.setattr(recorder, "CATCH_UP", 0)  # a loader that stays ahead is not waited for
     loop = Loop(tmp_path).step(2)

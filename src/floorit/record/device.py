@@ -43,16 +43,16 @@ class EventTrack:
         if len(self._waiting) < _MOST_WAITING:
             self._opened = perf_counter_ns()
             self._cost = 0
-            self._log.now = self._mark
+            self._log.mark = self._mark
             self._began = self._mark()
-            self._log.extend((self._began, MARKS_IN))
+            self._log.events.append((self._began, MARKS_IN))
 
     def close(self):
         """A border comes."""
         if self._began is None:
             return
         began = self._began
-        self._log.extend((self._mark(), MARKS_OUT))
+        self._log.events.append((self._mark(), MARKS_OUT))
         if self._began is not None:  # the last mark could be made
             self._waiting.append((began, self._marks))
             allowed = (perf_counter_ns() - self._opened) * _SHARE
@@ -73,9 +73,9 @@ class EventTrack:
         return b"".join(done)
 
     def _mark(self):
-        """The time, with a mark on the GPU's clock; stands for the log's `now`."""
+        """The time, with a mark on the GPU's clock; the log's `mark`."""
         now = perf_counter_ns()
-        if self._log.now != self._mark:
+        if self._log.mark != self._mark:
             return now
         try:
             if self._capturing() or len(self._marks) >= _MOST_MARKS:  # else it would become part of the graph
@@ -91,7 +91,7 @@ class EventTrack:
         return now
 
     def _stop(self):
-        self._log.now = perf_counter_ns
+        self._log.mark = None
         self._marks = []
         self._began = None
 

@@ -9,7 +9,7 @@ BEFORE = 200  # stretches before that
 
 
 class LineTrack:
-    """Stands for the log's `now` in some stretches between two borders."""
+    """The log's `mark` in some stretches between two borders."""
 
     def __init__(self, log, sampler):
         self._log = log
@@ -34,7 +34,7 @@ class LineTrack:
 
     def _begin(self):
         self.is_open = True
-        self._log.now = self._now
+        self._log.mark = self._now
 
     def take(self):
         """The lines since the last call: (time, number of the place)."""

@@ -2,10 +2,12 @@
 
 Hooks run many times a step with cold caches, so all they do is add such a pair. Nothing about phases, iterations or
 losses is decided in the program's process; `floorit.replay` does that outside. For the same reason the probes of
-batches, steps and backward passes each have the three lines of a border in them instead of a call.
+batches, steps, forward and backward passes have what `add` does in them instead of a call, and no hot line calls an
+attribute that is not a method: Python looks those up the slow way.
 """
 
 from array import array
+from itertools import chain
 from threading import get_ident
 from time import perf_counter_ns
 
@@ -13,10 +15,9 @@ from .wire import END, LEAF, LOG, SHIFT
 
 
 class Log:
-    """The events of one thread. Adding a pair is one call of C code, so other threads find whole pairs."""
+    """The events of one thread. A pair is added as one object, so other threads find whole pairs."""
 
     __slots__ = (
-        "_events",
         "_written",
         "alone",
         "anomaly",
@@ -27,11 +28,11 @@ class Log:
         "batches",
         "border_came",
         "due",
-        "extend",
+        "events",
         "ident",
         "lines",
+        "mark",
         "marker",
-        "now",
         "started",
         "stop_at",
         "thread",
@@ -39,9 +40,8 @@ class Log:
     )
 
     def __init__(self):
-        self._events = []  # not an array: its code is in a library of its own, which is cold when a hook needs it
+        self.events = []  # (time, word); not an array, whose code is in a library of its own, cold when a hook needs it
         self._written = 0
-        self.extend = self._events.extend  # ((time, word))
         self.ident = get_ident
         self.alone = False  # whether no other thread calls what is hooked; asking which one runs takes long
         self.anomaly = False  # whether anomaly detection is on; so does asking torch
@@ -53,8 +53,8 @@ class Log:
 
     def reset(self):
         """Start anew, in the thread that calls."""
-        del self._events[:]
-        self.now = perf_counter_ns  # while a stretch is marked, that marks too
+        del self.events[:]
+        self.mark = None  # while a stretch is marked: called for the time, and marks it
         self.attend = self.at_border  # called at a border instead of `extend`, unless it is None
         self.thread = get_ident()
         self.started = perf_counter_ns()
@@ -67,20 +67,24 @@ class Log:
         self.batch_came = False  # since the last step
         self.border_came = False  # since the last backward pass
 
+    def add(self, word):
+        """Something happens now."""
+        self.events.append((perf_counter_ns() if self.mark is None else self.mark(), word))
+
     def leaf(self, phase, started):
         """A phase in which no other began has lasted since `started`."""
         lines = self.lines
-        now = self.now() if lines is not None and lines.is_open else perf_counter_ns()
-        self.extend((now, (now - started) << SHIFT | LEAF + phase))
+        now = self.mark() if lines is not None and lines.is_open else perf_counter_ns()
+        self.events.append((now, (now - started) << SHIFT | LEAF + phase))
 
     def at_border(self, word):
         """A border at which the stretch before may have been marked, or the one after is to be, or the program ends."""
         marker, lines, window = self.marker, self.lines, self.window
         if marker is not None:
             marker.close()
-        self.now = perf_counter_ns
+        self.mark = None
         now = perf_counter_ns()
-        self.extend((now, word))
+        self.events.append((now, word))
         if self.due is not None:
             due, self.due = self.due, None
             due()
@@ -102,13 +106,13 @@ class Log:
 
     def end(self):
         """The program ends."""
-        self.extend((perf_counter_ns(), END))
+        self.events.append((perf_counter_ns(), END))
 
     def take(self):
         """The events since the last call, as bytes. Called by the thread that writes."""
-        taken = self._events[:]
+        taken = self.events[:]
         if not taken:
             return b""
-        del self._events[: len(taken)]
-        before, self._written = self._written, self._written + len(taken)
-        return LOG.pack(before) + array("q", taken).tobytes()
+        del self.events[: len(taken)]
+        before, self._written = self._written, self._written + 2 * len(taken)
+        return LOG.pack(before) + array("q", chain.from_iterable(taken)).tobytes()

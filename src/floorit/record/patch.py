@@ -11,6 +11,7 @@ import copy
 import inspect
 import sys
 import types
+from time import perf_counter_ns
 
 
 class Instead:
@@ -157,7 +158,8 @@ def _instrumented(function, ours, around):
     new = _find(module, code.co_name)
     if new.co_freevars != code.co_freevars:
         raise TypeError("the source of %s is not the code that runs" % function.__qualname__)
-    constants = tuple(ours if c == _PLACE else c for c in new.co_consts)
+    places = {_PLACE: ours, _CLOCK: perf_counter_ns}
+    constants = tuple(places.get(c, c) if isinstance(c, str) else c for c in new.co_consts)
     changes = {"co_consts": constants}
     if sys.version_info >= (3, 11):
         changes["co_qualname"] = code.co_qualname
@@ -180,7 +182,7 @@ def _definition(function):
     return definition, owner if indented and owner != "<locals>" else None
 
 
-_PLACE = "floorit: ours goes here"
+_PLACE, _CLOCK = "floorit: ours goes here", "floorit: the clock goes here"
 
 
 def _guarded(call, depth=0):
@@ -205,21 +207,23 @@ try:
     BODY
 finally:
     LEAVE
-""" % _guarded("_fl_token = _fl.enter({names})")
+""" % _guarded("_fl_call = _fl.enter; _fl_token = _fl_call({names})")
 _LEAVE = """
 if _fl_token is not None and _fl.leave is not None:
 %s
-""" % _guarded("_fl.leave(_fl_token)", 1)
+""" % _guarded("_fl_call = _fl.leave; _fl_call(_fl_token)", 1)
 _LEAVE_BY_WORD = """
 if _fl_token is not None:
-    _fl.log.extend((_fl.log.now(), {word}))
+    _fl_log = _fl.log
+    _fl_clock = 'floorit: the clock goes here'
+    _fl_log.events.append((_fl_clock() if _fl_log.mark is None else _fl_log.mark(), {word}))
 """
 _REPLACED = """
 if _fl_token.__class__ is _fl.Instead:
     return _fl_token.value
 """
 _STAND_ASIDE = """
-if _fl_token is not None and _fl.function.__code__ is _fl.hooked:
+if _fl_token is not None:
     _fl.function.__code__ = _fl.bare
 """
 _STAND_BACK = """
@@ -235,14 +239,15 @@ else:
 """
 _SPAN = """
 _fl = 'floorit: ours goes here'
+_fl_clock = 'floorit: the clock goes here'
 _fl_mine = _fl.alone or _fl.ident() == _fl.thread
 if _fl_mine:
-    _fl.extend((_fl.now(), {enter}))
+    _fl.events.append((_fl_clock() if _fl.mark is None else _fl.mark(), {enter}))
 try:
     BODY
 finally:
     if _fl_mine:
-        _fl.extend((_fl.now(), {leave}))
+        _fl.events.append((_fl_clock() if _fl.mark is None else _fl.mark(), {leave}))
 """
 _RETURN = """
 def _():
@@ -254,7 +259,10 @@ def _():
         if _fl.result_is_last:
             _fl_token = None
     return _fl_value
-""" % (_guarded("_fl.returning(_fl_token)", 2), _guarded("_fl.result(_fl_token, _fl_value)", 2))
+""" % (
+    _guarded("_fl.returning(_fl_token)", 2),
+    _guarded("_fl_call = _fl.result; _fl_call(_fl_token, _fl_value)", 2),
+)
 
 
 def _spanned(body, enter, leave):

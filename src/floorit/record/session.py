@@ -73,7 +73,7 @@ class Session:
         thread = get_ident()
         if thread != self.log.thread and not self.log.backwards:
             self.log.reset()
-            self.log.extend((self.log.started, self.elsewhere.get(thread, 0) << wire.SHIFT | wire.ADOPTED))
+            self.log.events.append((self.log.started, self.elsewhere.get(thread, 0) << wire.SHIFT | wire.ADOPTED))
 
     def hook(self, probe, function, enter, leave=None, result=None, *, names=(), **more):
         """Run hooks inside a Python function; should one raise, all of them stop and the report says so."""
@@ -102,11 +102,11 @@ class Session:
             try:
                 if not log.alone and get_ident() != log.thread:
                     return function(*args, **kwargs)
-                log.extend((log.now(), enter))
+                log.add(enter)
                 try:
                     return function(*args, **kwargs)
                 finally:
-                    log.extend((log.now(), leave))
+                    log.add(leave)
             except BaseException:
                 hide_ours()
                 raise
@@ -121,7 +121,7 @@ class Session:
 
     def failed(self, probe, error):
         """A probe has raised and is switched off."""
-        self.log.extend((time.perf_counter_ns(), wire.FAILED))
+        self.log.events.append((time.perf_counter_ns(), wire.FAILED))
         self.missing(probe, "the probe failed while running: %r" % (error,))
 
     def missing(self, what, reason):
@@ -246,7 +246,7 @@ class Session:
         (before, then), count, now = self._compiled, compilations(), time.perf_counter_ns()
         self._compiled = (count, now)
         if count != before:
-            self.log.extend((now, (now - then) << wire.SHIFT | wire.COMPILED))
+            self.log.events.append((now, (now - then) << wire.SHIFT | wire.COMPILED))
 
     def _look_for_stop(self):
         backwards = self._asked(STOP)

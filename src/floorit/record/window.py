@@ -163,7 +163,7 @@ class Window:
         self._waited = self._count_waiting()
         self._thread, self._opened = get_ident(), perf_counter_ns()
         self._state = _WARMING
-        self._log.extend((self._opened, WINDOW_IN))
+        self._log.events.append((self._opened, WINDOW_IN))
         kineto.start()
         self._resumed = perf_counter_ns()
         self._clocks.append(_clocks())
@@ -203,7 +203,7 @@ class Window:
     def _end(self, was_begun=True):
         self._state = _OVER
         if was_begun:
-            self._log.extend((perf_counter_ns(), WINDOW_OUT))
+            self._log.events.append((perf_counter_ns(), WINDOW_OUT))
         self._mark = self._kineto = None
         self._log.window = None
 

@@ -1,6 +1,7 @@
 """Backward passes, and what they compute a second time because of activation checkpointing."""
 
 from threading import get_ident
+from time import perf_counter_ns
 
 from ..wire import (
     BACKWARD_IN,
@@ -44,7 +45,7 @@ def install(session):
             if log.anomaly:
                 facts |= WITH_ANOMALY
             log.backward += 1
-            log.extend((log.now(), facts << SHIFT | BACKWARD_IN))
+            log.events.append((perf_counter_ns() if log.mark is None else log.mark(), facts << SHIFT | BACKWARD_IN))
             return True
 
         return enter
@@ -57,7 +58,7 @@ def install(session):
             if not came and log.attend is not None:
                 log.attend(BACKWARD_OUT)
                 return
-        log.extend((log.now(), BACKWARD_OUT))
+        log.events.append((perf_counter_ns() if log.mark is None else log.mark(), BACKWARD_OUT))
 
     session.hook(NAME, torch.autograd.backward, watching(0), leave, names=("tensors",))
     session.hook(NAME, torch.autograd.grad, watching(WITHOUT_ACCUMULATING), leave, names=("outputs",))
@@ -84,11 +85,11 @@ def _install_recompute(session):
     def enter_recompute():
         if not log.backward:
             return None
-        log.extend((log.now(), IN + RECOMPUTE))
+        log.add(IN + RECOMPUTE)
         return True
 
     def leave_recompute(_):
-        log.extend((log.now(), OUT + RECOMPUTE))
+        log.add(OUT + RECOMPUTE)
 
     session.hook(NAME, checkpoint.CheckpointFunction.backward, enter_recompute, leave_recompute)
 

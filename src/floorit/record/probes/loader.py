@@ -97,15 +97,14 @@ class _Batches:
         if session.unsettled:
             session.settle()
         known = self._describe(loader)
-        log.extend((log.now(), IN + EPOCH_GAP))
+        log.add(IN + EPOCH_GAP)
         return known
 
     def made_iter(self, known, iterator):
         self._begin_pass(known, iterator)
 
     def leave_iter(self, _):
-        log = self._log
-        log.extend((log.now(), OUT + EPOCH_GAP))
+        self._log.add(OUT + EPOCH_GAP)
 
     def enter_next(self, iterator):
         session, log = self._session, self._log
@@ -118,12 +117,12 @@ class _Batches:
         session.time_fetches[0] = some
         if some and this.has_queue:
             self._queue = weakref.ref(iterator)
-            log.extend((perf_counter_ns(), _ready(iterator) << SHIFT | READY))
+            log.events.append((perf_counter_ns(), _ready(iterator) << SHIFT | READY))
         word, this.word = this.word, this.number << SHIFT | NEXT_IN
         log.batches += 1
         log.batch_came = log.border_came = True
         if log.attend is None:
-            log.extend((log.now(), word))
+            log.events.append((perf_counter_ns() if log.mark is None else log.mark(), word))
         else:
             log.attend(word)
         return this
@@ -154,11 +153,11 @@ class _Batches:
                     self._look_at_shapes(batch, loader)
                 elif this.promised:
                     this.alike, this.promised = this.promised, 0
-        log.extend((log.now(), (1 + this.samples) << SHIFT | NEXT_OUT))
+        word = (1 + this.samples) << SHIFT | NEXT_OUT
+        log.events.append((perf_counter_ns() if log.mark is None else log.mark(), word))
 
     def got_none(self, _):
-        log = self._log
-        log.extend((log.now(), NEXT_OUT))
+        self._log.add(NEXT_OUT)
         self._session.memory_error()
 
     def _count(self, batch, loader):

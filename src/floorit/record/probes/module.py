@@ -2,6 +2,7 @@
 
 import os
 from threading import get_ident
+from time import perf_counter_ns
 
 from ..known import Known
 from ..wire import MODEL_IN, MODEL_OUT, OF_LOSS, SAMPLES_SHIFT, SHIFT, TRAINED, TRAINING, WITH_GRAD
@@ -49,7 +50,7 @@ class _Calls:
                     facts |= args[0].shape[0] << SAMPLES_SHIFT
             elif module.training:
                 facts |= TRAINING
-            log.extend((log.now(), facts << SHIFT | MODEL_IN))
+            log.events.append((perf_counter_ns() if log.mark is None else log.mark(), facts << SHIFT | MODEL_IN))
             return facts
 
         return enter

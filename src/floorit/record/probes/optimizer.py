@@ -1,6 +1,7 @@
 """Optimizer steps, clearing and clipping gradients, and loss scaling."""
 
 from threading import get_ident
+from time import perf_counter_ns
 
 from ..known import Known
 from ..traces import hide_ours
@@ -45,7 +46,8 @@ class _Steps:
 
     def before(self, optimizer, args, kwargs):
         try:
-            if self._is_compiling() or self._broken:  # first: torch.compile traces this, and no further
+            is_compiling = self._is_compiling
+            if is_compiling() or self._broken:  # first: torch.compile traces this, and no further
                 return
             log, session = self._log, self._session
             if not log.alone and get_ident() != log.thread:
@@ -59,7 +61,8 @@ class _Steps:
                 del self._open[:]
             self._open.append(number)
             has_closure = len(args) > 1 or bool(kwargs)
-            log.extend((log.now(), (number << 1 | has_closure) << SHIFT | STEP_IN))
+            word = (number << 1 | has_closure) << SHIFT | STEP_IN
+            log.events.append((perf_counter_ns() if log.mark is None else log.mark(), word))
         except Exception as error:
             self._fail(error)
         except BaseException:
@@ -77,7 +80,7 @@ class _Steps:
             came, log.batch_came = log.batch_came, False
             log.border_came = True
             if came or log.attend is None:
-                log.extend((log.now(), word))
+                log.events.append((perf_counter_ns() if log.mark is None else log.mark(), word))
             else:
                 log.attend(word)
         except Exception as error:
