@@ -59,6 +59,9 @@ class Profiler:
     def cancel(self):
         self._called("cancel")
 
+    def is_down(self):
+        self._called("is_down")
+
     def save(self, path):
         self._called("save")
         Path(path).write_text("{}")
@@ -97,6 +100,7 @@ class Loop:
 @pytest.fixture(autouse=True)
 def _short_steps(monkeypatch):
     monkeypatch.setattr(recorder, "SECONDS", 0.0)  # three steps are enough
+    monkeypatch.setattr(recorder, "TAKE_DOWN", 0.0)
 
 
 def test_it_opens_at_the_border_that_was_named_and_closes_after_its_steps(tmp_path):
@@ -108,7 +112,7 @@ def test_it_opens_at_the_border_that_was_named_and_closes_after_its_steps(tmp_pa
     loop.step(4)  # one to warm up, three that count
     assert loop.window.is_watching
     loop.step(2)  # one in which it closes, one to see that all is as before
-    assert loop.profiler.calls == ["start", "stop", "save"]
+    assert loop.profiler.calls == ["start", "stop", "save", "is_down"]
     assert loop.log.window is None
     assert loop.words() == [NEXT_IN] * 2 + [WINDOW_IN] + [NEXT_IN] * 6 + [WINDOW_OUT]
     [note] = loop.notes

@@ -38,7 +38,7 @@ class Seen:
 
 
 class StandIn:
-    def __init__(self, torch):
+    def __init__(self, torch, has_graphs):
         self.began = None
 
     def capturing(self):
@@ -60,6 +60,9 @@ class StandIn:
 
     def cancel(self):
         self.began = None
+
+    def is_down(self):
+        pass
 
 
 recorder = sys.modules.get("_floorit.session")

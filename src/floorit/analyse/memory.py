@@ -55,8 +55,9 @@ class OutOfMemory(msgspec.Struct, frozen=True, kw_only=True):
     times: int = 1
     asked: int | None = None
     limit: int | None = None  # of a process's addresses: ulimit -v
-    free: int | None = None
+    free: int | None = None  # that the program could still have had
     total: int | None = None  # that the program may have
+    on_device: int | None = None  # that the GPU has
     allocated: int | None = None  # by tensors
     reserved: int | None = None  # by torch's allocator from the GPU
     split: int | None = None  # of it, free pieces of blocks in use: too small, or in the wrong place
@@ -183,15 +184,20 @@ def _on_gpu(observed: dict[str, Any] | None, text: str) -> dict[str, Any]:
         total, unallocated, allocated = said.pop("total"), said.pop("unallocated"), said["allocated"]
         allowed = said.pop("allowed")
         reserved = allocated + unallocated if allocated is not None and unallocated is not None else None
-        return {
-            **said,
-            "total": allowed or total,
-            "reserved": reserved,
-            "others": _others(total, said["free"], reserved),
-        }
-    others = _others(observed["total"], observed["free"], observed["reserved"])
-    names = ("asked", "free", "allocated", "reserved", "split", "retries")
-    return {**{name: observed[name] for name in names}, "total": observed["allowed"], "others": others}
+        free = said.pop("free")
+        return {**said, "reserved": reserved, **_room(total, allowed or total, free, reserved)}
+    names = ("asked", "allocated", "reserved", "split", "retries")
+    room = _room(observed["total"], observed["allowed"], observed["free"], observed["reserved"])
+    return {**{name: observed[name] for name in names}, **room}
+
+
+def _room(total: int | None, allowed: int | None, free: int | None, reserved: int | None) -> dict[str, int | None]:
+    """What there was on the GPU, what the program might have of it, and what of that was left."""
+    left = [free] if free is not None else []
+    if allowed is not None and total is not None and allowed < total and reserved is not None:
+        left.append(max(allowed - reserved, 0))
+    others = _others(total, free, reserved)
+    return {"on_device": total, "total": allowed, "free": min(left, default=None), "others": others}
 
 
 def _others(total: int | None, free: int | None, reserved: int | None) -> int | None:

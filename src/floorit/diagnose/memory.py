@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from floorit.analyse.memory import OutOfMemory
 from floorit.diagnose import Finding, FixAdvice
-from floorit.diagnose.thresholds import FRAGMENTED, MOSTLY_STATE, OTHERS_HOLD
+from floorit.diagnose.thresholds import FRAGMENTED, MOSTLY_STATE, MUCH_ROOM, OTHERS_HOLD
 
 CODE = "out-of-memory"
 # code -> (risk, effort, how it is said)
@@ -89,7 +89,9 @@ def _gpu(out: OutOfMemory) -> list[str]:
         said.append(", ".join(filter(None, parts)))
     if _is_fragmented(out) and out.split is not None:
         said.append(f"{_size(out.split)} were free in pieces of blocks in use (fragmentation)")
-    if out.others is not None and out.total and out.others > OTHERS_HOLD * out.total:
+    if has_room(out):
+        said.append("the GPU had room for that: a limit on this process (ulimit -a) may have kept CUDA from using it")
+    if out.others is not None and out.on_device and out.others > OTHERS_HOLD * out.on_device:
         said.append("something else uses much of this GPU: see nvidia-smi")
     return said
 
@@ -124,6 +126,8 @@ def _remedies(out: OutOfMemory) -> list[str]:
         batch = ["batch-size"] if out.batch not in (None, 1) else []
         cache = ["cache"] if out.where == "host" else []
         return first + loading + cache + batch if in_loader or not batch else batch + cache + loading
+    if has_room(out):
+        return []
     activations = [
         *(["batch-size", "accumulate"] if out.batch != 1 else []),
         *(["amp"] if not out.autocast and _is_single(out) else []),
@@ -134,6 +138,11 @@ def _remedies(out: OutOfMemory) -> list[str]:
     known = sum(h.bytes for h in out.held)
     mostly_state = out.allocated is not None and known > MOSTLY_STATE * out.allocated
     return pieces + (state + activations if mostly_state else activations + state)
+
+
+def has_room(out: OutOfMemory) -> bool:
+    """Whether the GPU had far more than was asked for, in one piece: what the allocator asks for it asks of CUDA."""
+    return out.asked is not None and out.free is not None and out.free > MUCH_ROOM * out.asked
 
 
 def _is_fragmented(out: OutOfMemory) -> bool:

@@ -23,5 +23,7 @@ FRAGMENTED = 0.05
 MOSTLY_STATE = 0.5
 # Of the GPU's memory, in the hands of what is not this process's torch; CUDA itself takes about half a GiB.
 OTHERS_HOLD = 0.1
+# Times what was asked for, left on the GPU: from here on it was not for lack of memory that CUDA refused.
+MUCH_ROOM = 4.0
 # Of the GPU's memory in use at the peak: less, and twice the batch fits, whatever of it grows.
 MOSTLY_FREE = 0.4

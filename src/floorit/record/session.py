@@ -54,6 +54,7 @@ class Session:
         self.readings = None  # of the settings in force, once their probe is installed
         self.count_waiting = lambda: 0  # batches that the loader has ready
         self.number_of_loader = lambda loader: 0  # its number in the record; 0: it has none
+        self.has_graphs = False  # whether the program has captured a CUDA graph
         self.has_profiler = False  # whether the program has started a profiler of its own
         self._window_asked = False
         self._device = None  # the GPU that the training thread uses
@@ -161,6 +162,10 @@ class Session:
         if self.log.window is not None:
             self.log.window.give_up("the program uses torch's profiler itself")
 
+    def graph_begins(self):
+        """The program captures a CUDA graph."""
+        self.has_graphs = True
+
     def _before_fork(self):
         window = self.log.window
         if window is not None and window.is_watching and self.mine():  # a child must not inherit it open
@@ -257,7 +262,7 @@ class Session:
         backwards = self._asked(WINDOW)
         if backwards is not None:
             self._window_asked = True
-            kineto = functools.partial(Kineto, self.torch)
+            kineto = functools.partial(Kineto, self.torch, lambda: self.has_graphs)
             self.log.window = Window(self.log, self.writer, backwards, kineto, self._obstacle, self.count_waiting)
 
     def _obstacle(self):

@@ -5,6 +5,10 @@ it opened is not seen, and one that still runs when it closes is lost: so the st
 done all that was launched before, and it closes when the GPU has done all that was launched in them. Both are told by
 an event that is asked now and then, never waited for. Opening and closing hold the program up while the loader's
 workers go on, so no step counts, in the window or after it, before the loader is no further ahead than it was.
+
+CUPTI, by which the profiler watches, makes each launch slower for as long as it is in the process, whether it watches
+or not. So it is taken down afterwards, which the profiler does by itself if an environment variable is set when it
+stops and while its own thread does so. Not where the program has captured a CUDA graph: that may crash.
 """
 
 import os
@@ -19,11 +23,13 @@ from .wire import WINDOW_IN, WINDOW_OUT
 SECONDS, FEWEST, MOST = 1.0, 3, 10
 LONG = 3.0
 LIMIT = 60.0  # seconds after which it is closed, whatever it has seen
+TAKE_DOWN = 1.0  # seconds that are given to taking CUPTI down
 CATCH_UP = 10.0  # seconds after which the loader is taken to be as far ahead as it always is
 # Tools that use CUPTI too, which serves one at a time.
 _TOOLS = {"KINETO_USE_DAEMON": "a profiling daemon", "CUDA_INJECTION64_PATH": "a tool injected into CUDA"}
 _TOOL_PREFIXES = {"NSYS_": "Nsight Systems", "NV_NSIGHT_": "an Nsight tool", "NV_COMPUTE_PROFILER_": "Nsight Compute"}
 _LOG_LEVEL = "KINETO_LOG_LEVEL"  # without it some versions write to the program's stderr
+_TAKE_DOWN = "TEARDOWN_CUPTI"  # read by C code alone, so it is kept out of os.environ, which the program may look at
 
 _WAITING, _WARMING, _MEASURING, _DRAINING, _SETTLING, _OVER = range(6)
 
@@ -31,10 +37,11 @@ _WAITING, _WARMING, _MEASURING, _DRAINING, _SETTLING, _OVER = range(6)
 class Kineto:
     """Torch's profiler without its Python half, which synchronizes and which compiled code looks at."""
 
-    def __init__(self, torch):
+    def __init__(self, torch, has_graphs):
         from torch._C import _autograd, _profiler
 
         self._calls = _autograd
+        self._has_graphs = has_graphs  # () -> whether the program has captured any
         self._event = torch.cuda.Event
         self.capturing = torch.cuda.is_current_stream_capturing
         # Launches are among CUDA's own activities; the CPU's would cost a callback for each operator.
@@ -54,13 +61,20 @@ class Kineto:
                 del os.environ[_LOG_LEVEL]
 
     def stop(self):
-        """What was seen: it has `save(path)`."""
+        """What was seen: it has `save(path)`. From now on CUPTI is being taken down, until `is_down` is called."""
+        if not self._has_graphs() and _TAKE_DOWN not in os.environ:
+            os.putenv(_TAKE_DOWN, "1")
         return self._calls._disable_profiler()
 
     def cancel(self):
-        """Stop, if it has started."""
+        """Stop, if it has started. CUPTI stays: another profiler may be about to use it."""
         if self._calls._profiler_enabled():
             self._calls._disable_profiler()
+
+    def is_down(self):
+        """Time enough has been given."""
+        if _TAKE_DOWN not in os.environ:
+            os.unsetenv(_TAKE_DOWN)
 
     def mark(self):
         """An event that is done when the GPU has done all that was launched so far."""
@@ -139,7 +153,7 @@ class Window:
         if self._state == _WAITING:
             return self._open()
         if self._state == _SETTLING:
-            if self._has_caught_up(now):
+            if self._has_caught_up(now) and now - self._resumed > TAKE_DOWN * 1e9:
                 self._end()
             return False
         if self._kineto.capturing():  # asking after an event would spoil the program's graph
@@ -201,6 +215,8 @@ class Window:
         return self._count_waiting() <= self._waited or now - self._resumed > CATCH_UP * 1e9
 
     def _end(self, was_begun=True):
+        if self._state == _SETTLING:
+            self._kineto.is_down()
         self._state = _OVER
         if was_begun:
             self._log.events.append((perf_counter_ns(), WINDOW_OUT))

@@ -1,10 +1,12 @@
-"""Profilers that the program starts itself: the kernel window must be out of their way."""
+"""What the kernel window must know of: profilers that the program starts itself, and CUDA graphs."""
 
 NAME = "the program's own profiler"
 
 
 def install(session):
     from torch.autograd import profiler
+    from torch.cuda import graphs
 
     for starts in (profiler.profile._prepare_trace, profiler.emit_nvtx.__enter__, profiler.emit_itt.__enter__):
         session.hook(NAME, starts, session.profiler_starts)
+    session.hook(NAME, graphs.CUDAGraph.capture_begin, session.graph_begins)
