@@ -122,7 +122,17 @@ def test_it_opens_at_the_border_that_was_named_and_closes_after_its_steps(tmp_pa
     assert not list(tmp_path.glob("*.part"))
     assert len(note["clocks"]) == 2
     loop.step(20)
+    assert loop.profiler.calls == ["start", "stop", "save", "is_down"]
+
+
+def test_time_is_given_to_take_the_profiler_down(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder, "TAKE_DOWN", 60.0)
+    loop = Loop(tmp_path, begin=2).step(20)
     assert loop.profiler.calls == ["start", "stop", "save"]
+    assert loop.log.window is not None  # and its steps do not count
+    monkeypatch.setattr(recorder, "TAKE_DOWN", 0.0)
+    loop.step()
+    assert loop.profiler.calls[-1] == "is_down"
 
 
 def test_steps_count_from_when_the_gpu_has_done_what_was_launched_before(tmp_path):

@@ -10,7 +10,7 @@ CAUGHT = os.environ.get("CAUGHT") == "1"
 LIMIT = 2 << 30  # bytes
 LARGE = 4 << 30  # bytes that do not fit
 
-device = torch.device("cuda")
+device = torch.device("cuda:0")
 total = torch.cuda.get_device_properties(device).total_memory
 torch.cuda.set_per_process_memory_fraction(LIMIT / total, device)
 

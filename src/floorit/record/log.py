@@ -33,6 +33,7 @@ class Log:
         "lines",
         "mark",
         "marker",
+        "settle",
         "started",
         "stop_at",
         "thread",
@@ -49,6 +50,7 @@ class Log:
         self.marker = None  # an EventTrack, once CUDA is in use
         self.stop_at = None  # backward passes after which the program is to end
         self.window = None  # a Window, from when one is asked for to when it is over
+        self.settle = None  # called at the next border, unless it is None; it sets that
         self.reset()
 
     def reset(self):
@@ -79,6 +81,8 @@ class Log:
 
     def at_border(self, word):
         """A border at which the stretch before may have been marked, or the one after is to be, or the program ends."""
+        if self.settle is not None:
+            self.settle()
         marker, lines, window = self.marker, self.lines, self.window
         if marker is not None:
             marker.close()

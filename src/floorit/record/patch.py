@@ -79,6 +79,11 @@ class Hooks:
             self.function.__code__ = self.bare
         self.hooked = self.bare
 
+    def rest(self):
+        """Let calls run the function's own code, at no cost at all, until `reset`."""
+        if self.function.__code__ is self.hooked:
+            self.function.__code__ = self.bare
+
     def reset(self):
         """Hook the next call, whatever call this process was forked in."""
         if self.function.__code__ is self.bare:
@@ -227,7 +232,7 @@ if _fl_token is not None:
     _fl.function.__code__ = _fl.bare
 """
 _STAND_BACK = """
-if _fl_token is not None and _fl.function.__code__ is _fl.bare:
+if _fl_token is not None:
     _fl.function.__code__ = _fl.hooked
 """
 _GATED = """

@@ -33,7 +33,7 @@ class Session:
         self.sampler = Sampler(self.log, self.writer, self.flush)
         self.log.lines = LineTrack(self.log, self.sampler)
         self.fetches = []  # (end, samples, worker, sample, collate and sending time): nanoseconds
-        self.time_fetches = [True]  # whether the next batch made in this process is timed
+        self.time_fetch = lambda: None  # has the next batch that is made in this process timed
         self.syncs = {}  # (file, line, function, op) -> [calls, nanoseconds] since the last flush
         self.received = [0, 0]  # batches unpickled, and the nanoseconds that took
         self.traced = 0  # nanoseconds that anomaly detection has formatted stack traces for
@@ -44,7 +44,6 @@ class Session:
         self._lasting = []
         self._compiled = (compilations(), time.perf_counter_ns())
         self.returned_losses = ()  # graph nodes of the scalars that the last forward pass returned
-        self.unsettled = True  # whether a border has something to begin
         self.announced = False
         self.is_worker = False
         self.is_forked = False
@@ -62,6 +61,7 @@ class Session:
         os.register_at_fork(before=self._before_fork, after_in_child=self._forked)
         atexit.register(self.close)
         self._close_before(os, "_exit")
+        self._unsettle()
 
     # -- what probes ask ----------------------------------------------------------------------------------------
 
@@ -144,8 +144,8 @@ class Session:
         entry[1] += now - started
 
     def settle(self):
-        """Called by probes at a border while `unsettled`: what can only begin once the program trains."""
-        self.unsettled = False
+        """What can only begin once the program trains. Called at a border."""
+        self.log.settle = None
         if not self.announced:
             self._announce()
         if not self.sampler.running:
@@ -171,7 +171,11 @@ class Session:
         if window is not None and window.is_watching and self.mine():  # a child must not inherit it open
             window.give_up("the program started another process while it was open")
         self.sampler.stop()
-        self.unsettled = True
+        self._unsettle()
+
+    def _unsettle(self):
+        self.log.settle = self.settle
+        self.log.attend = self.log.at_border
 
     # -- the file -----------------------------------------------------------------------------------------------
 
@@ -236,7 +240,7 @@ class Session:
                 self._look_for_window()
             self.log.attend = self.log.at_border
             if self.on_cuda and self.torch.cuda.is_initialized():
-                self.unsettled = True
+                self._unsettle()
 
     def _take_fetches(self):
         count, pid = len(self.fetches), os.getpid()
@@ -350,7 +354,7 @@ class Session:
         self.traced = 0
         del self.fetches[:]
         self.announced = False
-        self.unsettled = True
+        self._unsettle()
         self.is_forked = True
 
     def become_worker(self):

@@ -37,8 +37,6 @@ def install(session):
                 session.adopt()
                 if not session.mine():
                     return None
-            if session.unsettled:
-                session.settle()
             facts = facts_of_all
             if session.returned_losses and _is_returned(root, session.returned_losses):
                 facts |= LOSS_KNOWN

@@ -94,7 +94,7 @@ class _Batches:
         session, log = self._session, self._log
         if not session.mine():
             return None
-        if session.unsettled:
+        if log.settle is not None:
             session.settle()
         known = self._describe(loader)
         log.add(IN + EPOCH_GAP)
@@ -107,17 +107,12 @@ class _Batches:
         self._log.add(OUT + EPOCH_GAP)
 
     def enter_next(self, iterator):
-        session, log = self._session, self._log
+        log = self._log
         if not log.alone and get_ident() != log.thread:
             return self._note_elsewhere(iterator)
-        if session.unsettled:
-            session.settle()
         this = self._passes.get(id(iterator)) or self._begin_pass(None, iterator)
-        some = not log.batches & SOME
-        session.time_fetches[0] = some
-        if some and this.has_queue:
-            self._queue = weakref.ref(iterator)
-            log.events.append((perf_counter_ns(), _ready(iterator) << SHIFT | READY))
+        if not log.batches & SOME:
+            self._look_closer(this, iterator)
         word, this.word = this.word, this.number << SHIFT | NEXT_IN
         log.batches += 1
         log.batch_came = log.border_came = True
@@ -126,6 +121,13 @@ class _Batches:
         else:
             log.attend(word)
         return this
+
+    def _look_closer(self, this, iterator):
+        if this.has_queue:
+            self._queue = weakref.ref(iterator)
+            self._log.events.append((perf_counter_ns(), _ready(iterator) << SHIFT | READY))
+        else:
+            self._session.time_fetch()
 
     def count_waiting(self):
         """How many batches wait to be taken; 0 where there is no queue."""

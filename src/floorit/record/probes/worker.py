@@ -11,6 +11,12 @@ def install(session):
     from torch.utils.data._utils import fetch, worker
 
     sent = [0]  # nanoseconds of sending not yet booked to a row
+    fetches = []
+
+    def time_fetch():
+        """Time the next batch. In a worker each is, in this process only some."""
+        for hooks in fetches:
+            hooks.reset()
 
     def enter_fetch(fetcher, index):
         if session.is_worker:
@@ -31,15 +37,18 @@ def install(session):
         sent[0] = 0
         if session.is_worker:
             session.sampler.awake[0] = False
+            return
+        for hooks in fetches:
+            hooks.rest()
 
     for fetcher in (fetch._MapDatasetFetcher, fetch._IterableDatasetFetcher):
         names = ("self", "possibly_batched_index")
-        gate = session.time_fetches
-        session.hook(NAME, fetcher.fetch, enter_fetch, leave_fetch, returning=collating, gate=gate, names=names)
+        fetches.append(session.hook(NAME, fetcher.fetch, enter_fetch, leave_fetch, returning=collating, names=names))
+    session.time_fetch = time_fetch
 
     def enter_loop():
         session.become_worker()
-        session.time_fetches[0] = True
+        time_fetch()
         session.sampler.awake = [False]
         session.sampler.start()
         _time_sending(session, sent)
