@@ -223,6 +223,17 @@ def test_a_clock_that_drifts_is_followed():
     assert gpu.examine(process, iterations.find(process), window, made.trace()).busy_share == pytest.approx(0.5)
 
 
+def test_a_usual_step_has_the_windows_busy_time_and_less_idle_time():
+    watched = Made().kernel(2, 4, 1).kernel(6, 10, 5).examine()  # busy for 6 of 10 ms
+    usual = gpu.in_usual_step(watched, 0.006, 0.008)
+    assert (usual.busy_share, usual.step_seconds, usual.watched_seconds) == pytest.approx((0.75, 0.008, 0.010))
+    assert sum(shares(usual).values()) == pytest.approx(25)
+    before, after = shares(watched), shares(usual)
+    assert {cause: share * 25 / 40 for cause, share in before.items()} == pytest.approx(after)
+    full = gpu.in_usual_step(Made().kernel(0, 10, 0).examine(), 0.010, 0.010)
+    assert (full.busy_share, full.idle) == (1.0, [])
+
+
 def test_the_ledger_does_not_count_the_steps_of_the_window():
     found = iterations.find(Made(steps=3).process())
     assert found.count == 9

@@ -88,6 +88,17 @@ def test_one_item_a_step_is_not_what_limits_a_busy_gpu() -> None:
     assert codes(of) == ["compute-bound"]
 
 
+def test_the_gpus_own_work_is_told_beside_what_could_be_removed() -> None:
+    """Host and GPU need about as long: what shortens the GPU's work is worth as much as what shortens the host's."""
+    of = facts(Program(host={**TRAIN, "other": 0.008}, gpu={"forward": 0.012, "backward": 0.020}, syncs=1))
+    assert of.gpu is not None
+    assert of.gpu.busy_share is not None
+    assert 0.7 < of.gpu.busy_share < 0.95
+    found = codes(of)
+    assert found[0] != "compute-bound"
+    assert "compute-bound" in found
+
+
 def test_host_and_gpu_that_take_turns_are_sync_bound() -> None:
     of = facts(Program(host=TRAIN, gpu={"forward": 0.020, "backward": 0.010}, syncs=10))
     point = SyncPoint(file="a.py", line=1, function="f", op="item", per_step=10, seconds=0.01)

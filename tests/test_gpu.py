@@ -136,8 +136,21 @@ def test_busy_share_is_what_a_trace_of_the_scripts_own_says(tmp_path: Path, kind
     assert bare.returncode == 0, bare.stderr
     report, _, _ = _recorded(tmp_path, "bound.py", KIND=kind)
     _idle(report)
-    assert report["gpu"]["busy_share"] == pytest.approx(_busy(own), abs=0.06)
-    assert report["gpu"]["steps"] >= 3
+    gpu = report["gpu"]
+    while_watched = gpu["busy_share"] * gpu["step_seconds"] / gpu["watched_seconds"]  # the script's own was, too
+    assert while_watched == pytest.approx(_busy(own), abs=0.06)
+    assert gpu["steps"] >= 3
+
+
+@pytest.mark.parametrize("kind", ["data", "sync", "launch", "copy", "compute"])
+def test_busy_share_is_what_the_hardware_counts(tmp_path: Path, kind: str) -> None:
+    """NVML's GPM over the steady steps: none of it comes from a profiler. To be run with nothing else on the GPU."""
+    report, _, _ = _recorded(tmp_path, "bound.py", KIND=kind, SECONDS="20")
+    _idle(report)
+    counted = report["machine"]["gpu"]["active_share"]
+    if counted is None:
+        pytest.skip("this GPU does not count its activity")
+    assert report["gpu"]["busy_share"] == pytest.approx(counted["value"], abs=0.03)
 
 
 @pytest.mark.parametrize("kind", ["data", "sync", "launch"])

@@ -56,10 +56,11 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
-    """The GPU in the steps of the kernel window; busy and idle shares add up to 1."""
+    """The GPU's part of a step; busy and idle shares add up to 1."""
 
     steps: int = 0  # that were watched
-    step_seconds: float | None = None  # how long each took, being watched
+    watched_seconds: float | None = None  # how long each took, being watched
+    step_seconds: float | None = None  # of which the shares are: first as watched, then `in_usual_step`
     busy_share: float | None = None
     idle: list[Idle] = []
     copies_alone_share: float | None = None  # of a step: copies ran and no kernel; part of busy
@@ -89,6 +90,32 @@ def examine(process: Process, iterations: Iterations, window: dict[str, Any], tr
     stretches = _on_gpu(stretches, work, trace.calls)
     spans = [msgspec.structs.replace(s, begin=to_trace(s.begin), end=to_trace(s.end)) for s in process.spans]
     return _measure(count, stretches, work, trace.calls, spans)
+
+
+def in_usual_step(gpu: Gpu, busy: float, step: float) -> Gpu:
+    """The same for a step that is not watched, in which the GPU works for `busy` seconds.
+
+    To watch makes launches slower and leaves kernels as they are, so that a watched GPU idles more. The causes share
+    what a usual step leaves idle.
+    """
+    if gpu.step_seconds is None or not step:
+        return gpu
+    was_idle = sum(idle.share for idle in gpu.idle)
+    left = max(1 - busy / step, 0.0)
+    idle = [
+        msgspec.structs.replace(i, share=left * i.share / was_idle, seconds=left * step * i.share / was_idle)
+        for i in gpu.idle
+    ]
+    as_long = gpu.step_seconds / step
+    return msgspec.structs.replace(
+        gpu,
+        watched_seconds=gpu.step_seconds,
+        step_seconds=step,
+        busy_share=1 - left if idle else 1.0,
+        idle=idle,
+        copies_alone_share=(gpu.copies_alone_share or 0.0) * as_long,
+        comm_alone_share=(gpu.comm_alone_share or 0.0) * as_long,
+    )
 
 
 def _measure(count: int, stretches: list[Stretch], work: Events, calls: Events, spans: list[Span]) -> Gpu:

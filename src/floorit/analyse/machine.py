@@ -35,9 +35,19 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     gpu: GpuUse | None
 
 
-def describe(samples: list[Sample], begin: float, end: float) -> Machine | None:
-    """From the samples between two moments; None where there are none."""
-    within = [s for s in samples if begin <= s.at <= end]
+def describe(
+    samples: list[Sample], begin: float, end: float, besides: tuple[float, float] | None = None
+) -> Machine | None:
+    """From the samples between two moments; None where there are none.
+
+    A sample tells of the time since the one before it. Those that tell of the stretch `besides` are left out.
+    """
+    before = [begin, *(sample.at for sample in samples)]
+    within = [
+        sample
+        for sample, since in zip(samples, before, strict=False)
+        if begin <= sample.at <= end and (besides is None or sample.at <= besides[0] or since >= besides[1])
+    ]
     cpu = mean(np.array([s.cpu for s in within]))
     if cpu is None:
         return None

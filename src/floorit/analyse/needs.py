@@ -75,9 +75,14 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     eval_waits: float  # of the evaluation, waiting for its loader's workers
 
     @property
+    def within(self) -> float:
+        """The step without what comes between steps."""
+        return self.step - sum(self.host.get(phase, 0.0) for phase in BETWEEN)
+
+    @property
     def loop(self) -> float:
         """What the loop does in every step, without waiting for data."""
-        return self.step - self.host.get("data_wait", 0.0) - sum(self.host.get(phase, 0.0) for phase in BETWEEN)
+        return self.within - self.host.get("data_wait", 0.0)
 
     @property
     def wait(self) -> float:

@@ -5,6 +5,8 @@
 NAMED = 1.1
 # Of the step in forward, backward and the like: more, and the model's own work is what takes the time.
 COMPUTE_SHARE = 0.5
+# Of a step, that the GPU works: more, and its work is told even where something else could be removed.
+BUSY = 0.7
 # Of the wait for data, spent on unpickling batches in the training process: more, and receiving is what takes the time.
 RECEIVING = 0.5
 # Of a function's looks, in calls that write: less, and what it computes is not taken for what it writes. Those of the

@@ -18,24 +18,32 @@ from floorit.diagnose import (
     syncs,
     threads,
 )
-from floorit.diagnose.thresholds import COMPUTE_SHARE
+from floorit.diagnose.thresholds import BUSY, COMPUTE_SHARE
 
 _COMPUTE = ("forward", "backward", "recompute", "loss", "optimizer")
 
 
 def diagnose(facts: Facts, points: list[SyncPoint], out: OutOfMemory | None = None) -> list[Finding]:
-    """What the program died of, then switches, then costs by their bound; the model's own work where there are none.
+    """What the program died of, then switches, then costs by their bound, then the model's own work.
 
-    What is found without a bound comes after: it may be worth nothing. Only `healthy` would belie it.
+    That is told where there is no cost, and where the GPU is seen to be busy with it. What is found without a bound
+    comes after: it may be worth nothing. Only `healthy` would belie it.
     """
     costing = input.find(facts) + costs.find(facts) + logs.find(facts) + syncs.find(facts, points) + device.find(facts)
     removable = sorted(costing, key=lambda f: -(f.bound or 0))
     ran_out = memory.find(out)
     died = ran_out if out is not None and out.ended else []
     unweighed = settings.find(facts) + threads.find(facts) + device.too_small(facts) + ([] if died else ran_out)
-    rest = [] if removable else [_the_rest(facts)]
+    rest = [_the_rest(facts)] if not removable else _busy(facts)
     last = [*unweighed, *rest] if rest and rest[0].code == "healthy" else [*rest, *unweighed]
     return died + debugging.find(facts) + removable + last
+
+
+def _busy(facts: Facts) -> list[Finding]:
+    """The GPU's own work, beside costs that can be removed."""
+    if facts.gpu is None or facts.gpu.busy_share is None or facts.gpu.busy_share < BUSY:
+        return []
+    return [_computing(facts, facts.gpu.busy_share, f"the GPU is busy for {facts.gpu.busy_share:.0%} of a step")]
 
 
 def _the_rest(facts: Facts) -> Finding:
@@ -57,11 +65,17 @@ def _the_rest(facts: Facts) -> Finding:
             evidence=[f"{share:.0%} of the step is model, loss and optimizer; no other cost is over a tenth of it"],
             where=[],
         )
+    return _computing(facts, work, f"{said}; no removable cost is over a tenth")
+
+
+def _computing(facts: Facts, share: float, said: str) -> Finding:
+    kinds = facts.gpu.kinds[:3] if facts.gpu is not None else []
+    most = f"of its kernels' time {', '.join(f'{kind.kind} {kind.share:.0%}' for kind in kinds)}"
     return Finding(
         code="compute-bound",
         title="the model's own work takes the time",
-        share=work,
-        bound=bound_of(work),
-        evidence=[f"{said}; no removable cost is over a tenth"],
+        share=share,
+        bound=bound_of(share),
+        evidence=[said, *([most] if kinds else [])],
         where=facts.ledger.where("forward", "backward"),
     )

@@ -81,19 +81,22 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
     workers = loader_input.describe(
         first.process, reader.workers_of(first.process), first.iterations, run.usage, _cores(first.process, run)
     )
-    vital = machine.describe(vitals.load(folder), *_stretch(first))
+    vital = machine.describe(vitals.load(folder), *_stretch(first), besides=_watched(first))
     watched, unwatched = _gpu(first, reader.folder, run, vital)
     ladder, below = _floor(first, watched, folder, run) if workers is not None else (None, _NO_LOADER)
     points = syncs.find(first.process, first.iterations)
     in_force = settings.compare(first.process, first.iterations, run.told, len(trained))
     facts_of_run = _run_facts(trained)
     here = bare.environment
+    needs = advice.needs_of(facts_of_run, first.step, first.ledger.entries, workers, watched, in_force, here)
+    if watched is not None and needs.gpu is not None:
+        watched = gpu.in_usual_step(watched, needs.gpu.likely, needs.within)
     facts = diagnose.Facts(
         process=first.process,
         iterations=first.iterations,
         ledger=first.ledger,
         workers=workers,
-        needs=advice.needs_of(facts_of_run, first.step, first.ledger.entries, workers, watched, in_force, here),
+        needs=needs,
         gpu=watched,
         gpu_memory=advice.gpu_memory(here),
         settings=in_force,
@@ -251,6 +254,14 @@ def _stretch(trained: _Trained) -> tuple[float, float]:
     """When the steps after warm-up began, and when the last row ended."""
     after = np.flatnonzero(trained.iterations.of_row >= trained.iterations.warmup)
     return float(trained.process.starts()[after[0]]), float(trained.process.rows["end"][-1])
+
+
+def _watched(trained: _Trained) -> tuple[float, float] | None:
+    """When the kernel window slowed steps down, and until when."""
+    rows = np.flatnonzero(trained.iterations.windowed)
+    if not len(rows):
+        return None
+    return float(trained.process.starts()[rows[0]]), float(trained.process.rows["end"][rows[-1]])
 
 
 def _gpu(

@@ -250,7 +250,7 @@ def _gpu(gpu: Gpu) -> RenderableType:
     if gpu.busy_share is None:
         known = " · ".join(filter(None, [peak, power]))
         return Text(f"GPU: {known or 'its busy and idle time is not known'}")
-    parts = [f"GPU: busy {gpu.busy_share:.0%} of the {several(gpu.steps, 'step')} watched"]
+    parts = [f"GPU: busy {gpu.busy_share:.0%} of a step, by {several(gpu.steps, 'step')} watched"]
     if gpu.kernels_per_step is not None:
         parts.append(f"{number(gpu.kernels_per_step)} kernels a step")
     if gpu.tensor_share is not None:
