@@ -144,13 +144,17 @@ def test_busy_share_is_what_a_trace_of_the_scripts_own_says(tmp_path: Path, kind
 
 @pytest.mark.parametrize("kind", ["data", "sync", "launch", "copy", "compute"])
 def test_busy_share_is_what_the_hardware_counts(tmp_path: Path, kind: str) -> None:
-    """NVML's GPM over the steady steps: none of it comes from a profiler. To be run with nothing else on the GPU."""
+    """NVML's GPM over the steady steps, which counts no copies, and of each kernel a little more than its own time.
+
+    To be run with nothing else on the GPU.
+    """
     report, _, _ = _recorded(tmp_path, "bound.py", KIND=kind, SECONDS="20")
     _idle(report)
     counted = report["machine"]["gpu"]["active_share"]
     if counted is None:
         pytest.skip("this GPU does not count its activity")
-    assert report["gpu"]["busy_share"] == pytest.approx(counted["value"], abs=0.03)
+    computing = report["gpu"]["busy_share"] - report["gpu"]["copies_alone_share"]
+    assert computing == pytest.approx(counted["value"], abs=0.05 if kind == "launch" else 0.03)
 
 
 @pytest.mark.parametrize("kind", ["data", "sync", "launch"])

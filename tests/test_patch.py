@@ -2,12 +2,14 @@
 
 import functools
 import inspect
+import signal
 import sys
 import traceback
 
 import pytest
 
 from floorit.record.patch import Hooks, Patches
+from floorit.record.traces import is_from_signal
 
 LATE = 3
 
@@ -453,3 +455,39 @@ def test_what_another_replaced_on_top_stays(patches):
     Owner.own = 3
     patches.undo()
     assert Owner.own == 3
+
+
+class WorkerDied(RuntimeError):
+    """As torch's handler of SIGCHLD raises where a worker of the loader has died."""
+
+
+def _handler(number, frame):
+    raise WorkerDied(number)
+
+
+class Handler:
+    def __call__(self, number, frame):
+        raise WorkerDied(number)
+
+
+@pytest.mark.parametrize("handler", [_handler, Handler()])
+def test_what_a_signal_handler_raises_inside_of_a_hook_is_the_programs_own(patches, handler):
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        hooks = Hooks(lambda: signal.raise_signal(signal.SIGUSR1))
+        hooks.failed = is_from_signal
+        patches.inside(plain, hooks)
+        with pytest.raises(WorkerDied):
+            plain(1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_what_a_hook_raises_itself_is_not():
+    def broken(number, frame):  # called as a handler is, but not by a signal
+        raise RuntimeError(frame)
+
+    for argument in (None, "frame"):
+        with pytest.raises(RuntimeError) as caught:
+            broken(1, argument)
+        assert not is_from_signal(caught.value)

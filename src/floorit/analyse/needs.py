@@ -100,7 +100,8 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
         total = sum(self.device.get(p, 0.0) for p in _ON_GPU)
         if self.gpu is None or not total or phase not in _ON_GPU:
             return 0.0
-        return self.gpu.likely * self.device.get(phase, 0.0) / total
+        computing = max(self.gpu.likely - self.copies_alone, 0.0)
+        return computing * self.device.get(phase, 0.0) / total
 
     def idle_by(self, phase: str) -> float:
         """Seconds that the GPU is idle because the host is in a phase; without a window, nothing is known of it."""

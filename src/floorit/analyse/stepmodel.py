@@ -109,7 +109,7 @@ def _in_loop(needs: Needs, change: Change, outlook: Outlook) -> float:
     if needs.gpu is None:
         return sum((1 - factor) * needs.host.get(phase, 0.0) for phase, factor in parts.items())
     off_gpu = sum((1 - factor) * needs.busy_in(phase) for phase, factor in parts.items())
-    off_gpu += _off_gpu(needs, change, outlook)
+    off_gpu += _off_gpu(needs, change, outlook) + (1 - change.transfers) * needs.copies_alone
     saved = sum(_of_host(needs, phase, factor, needs.busy_in(phase), outlook) for phase, factor in parts.items())
     saved += sum(_of_host(needs, phase, change.issue, 0.0, outlook) for phase in ISSUING)
     saved += _of_syncs(needs, change, outlook) + _of_transfers(needs, change, outlook)
@@ -160,7 +160,8 @@ def _off_gpu(needs: Needs, change: Change, outlook: Outlook) -> float:
     """Seconds of the GPU's work that go: the more it has, the more of them."""
     assert needs.gpu is not None
     busy = {"worst": needs.gpu.low, "likely": needs.gpu.likely, "best": needs.gpu.high}[outlook]
-    return busy * (1 - _pick(change.gpu, outlook))
+    computing = max(busy - needs.copies_alone, 0.0)
+    return computing * (1 - _pick(change.gpu, outlook))
 
 
 def _of_gpu(needs: Needs, gone: float, outlook: Outlook) -> float:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from floorit.analyse.ledger import Line
 from floorit.analyse.stepmodel import Change, apart, bound
 from floorit.analyse.syncs import SyncPoint
 from floorit.diagnose import Facts, Finding
 from floorit.diagnose.thresholds import NAMED
 from floorit.stats import seconds
+
+_MOST_LINES = 3
+_WORTH_A_LINE = 0.05  # of the blocked time
 
 
 def find(facts: Facts, points: list[SyncPoint]) -> list[Finding]:
@@ -35,6 +39,17 @@ def find(facts: Facts, points: list[SyncPoint]) -> list[Finding]:
             share=facts.ledger.share("sync"),
             bound=most,
             evidence=said,
-            where=facts.ledger.where("sync"),
+            where=_lines(points) or facts.ledger.where("sync"),
         )
+    ]
+
+
+def _lines(points: list[SyncPoint]) -> list[Line]:
+    """The calls that block longest; each is known, not only looked at now and then."""
+    total = sum(point.seconds for point in points)
+    longest = sorted(points, key=lambda point: -point.seconds)[:_MOST_LINES]
+    return [
+        Line(file=point.file, line=point.line, function=point.function, share=point.seconds / total, inside=point.op)
+        for point in longest
+        if total and point.file and point.seconds >= _WORTH_A_LINE * total
     ]

@@ -41,9 +41,11 @@ def diagnose(facts: Facts, points: list[SyncPoint], out: OutOfMemory | None = No
 
 def _busy(facts: Facts) -> list[Finding]:
     """The GPU's own work, beside costs that can be removed."""
-    if facts.gpu is None or facts.gpu.busy_share is None or facts.gpu.busy_share < BUSY:
+    gpu = facts.gpu
+    if gpu is None or gpu.busy_share is None:
         return []
-    return [_computing(facts, facts.gpu.busy_share, f"the GPU is busy for {facts.gpu.busy_share:.0%} of a step")]
+    computing = gpu.busy_share - (gpu.copies_alone_share or 0.0) - (gpu.comm_alone_share or 0.0)
+    return [_computing(facts, computing, f"the GPU computes for {computing:.0%} of a step")] if computing > BUSY else []
 
 
 def _the_rest(facts: Facts) -> Finding:

@@ -29,14 +29,22 @@ def _pin(known: Known) -> Estimate | str:
     return _copied(known) or gain(known.needs, Change(transfers=_PINNED))
 
 
+def _beside(known: Known) -> Change:
+    """Copies run while the GPU computes: neither takes less time for that, so a step is as long as the longer."""
+    needs = known.needs
+    copying = max(needs.host.get("h2d", 0.0), needs.copies_alone)
+    hidden = min(copying, max(needs.within - copying, 0.0))
+    return Change(transfers=1 - hidden / copying if copying else 1.0)
+
+
 def _async_copy(known: Known) -> Estimate | str:
     if known.workers is not None and not known.workers.pinned and known.on_gpu:
         return "a copy from pageable memory waits whatever it is told: pin first"
-    return _copied(known) or gain(known.needs, Change(transfers=0.0))
+    return _copied(known) or gain(known.needs, _beside(known))
 
 
 def _device_prefetch(known: Known) -> Estimate | str:
-    return _copied(known) or gain(known.needs, Change(transfers=0.0))
+    return _copied(known) or gain(known.needs, _beside(known))
 
 
 FIXES = (

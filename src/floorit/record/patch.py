@@ -24,7 +24,10 @@ class Instead:
 
 
 class Hooks:
-    """What runs around one function; `failed` hears of an exception in any of them and must switch them off."""
+    """What runs around one function.
+
+    `failed` hears of an exception in any of them. It must switch them off, or return true: then it was not theirs.
+    """
 
     __slots__ = (
         "bare",
@@ -196,7 +199,7 @@ def _guarded(call, depth=0):
         "try:",
         "    " + call,
         "except Exception as _fl_error:",
-        "    _fl.failed(_fl_error)",
+        "    if _fl.failed(_fl_error): raise",
         "except BaseException:",
         "    _fl.interrupted()",
         "    raise",

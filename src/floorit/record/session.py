@@ -12,7 +12,7 @@ from .lines import LineTrack
 from .log import Log
 from .patch import Hooks, Patches
 from .sampler import Sampler, caller
-from .traces import hide_ours
+from .traces import hide_ours, is_from_signal
 from .window import Kineto, Window, obstacle
 from .writer import Writer
 
@@ -81,8 +81,12 @@ class Session:
         hooks = Hooks(enter, leave, result, log=self.log, **more)
 
         def failed(error):
+            if is_from_signal(error):
+                self.log.events.append((time.perf_counter_ns(), wire.FAILED))
+                return True
             hooks.off()
             self.failed(probe, error)
+            return False
 
         hooks.failed = failed
         hooks.interrupted = hide_ours

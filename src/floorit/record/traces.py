@@ -6,6 +6,7 @@ changed before one has passed through.
 
 import sys
 import traceback
+import types
 
 from .sampler import OURS, origin
 
@@ -22,6 +23,22 @@ def hide_ours():
         walk = getattr(traceback, name, None)
         if walk is not None:
             setattr(traceback, name, _walking_past_us(walk))
+
+
+def is_from_signal(error):
+    """Whether it was raised by a handler of a signal that came while code of ours ran: then it is the program's own.
+
+    X"""
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
+        given = [frame.f_locals.get(name) for name in names[-2:]]  # (number, frame), perhaps after self
+        if len(given) == 2 and isinstance(given[0], int) and isinstance(given[1], types.FrameType):
+            hide_ours()
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def _walking_past_us(walk):

@@ -61,7 +61,7 @@ LEAF = 64  # + phase: it began as many nanoseconds ago as the operand says, and 
     COMPILED,  # torch.compile has compiled in the nanoseconds of the operand
     MARKS_IN,  # from here on each event but LEAF, READY and COMPILED is marked on the GPU's clock too
     MARKS_OUT,
-    FAILED,  # a probe has failed: what it began will not be told to end
+    FAILED,  # a hook did not come to its end: what it began will not be told to end
     END,
     WINDOW_IN,  # from here on rows are slowed down by the kernel window: its preparation, its steps, its end
     WINDOW_OUT,

@@ -4,10 +4,11 @@ from threading import get_ident
 from time import perf_counter_ns
 
 from ..known import Known
-from ..traces import hide_ours
+from ..traces import hide_ours, is_from_signal
 from ..wire import OPTIMIZER, SHIFT, STEP_IN, STEP_OUT
 
 NAME = "optimizer"
+_DEEPEST = 50  # steps inside steps
 _OPTIONS = ("foreach", "fused", "capturable")
 
 
@@ -36,56 +37,63 @@ class _Steps:
 
     def __init__(self, session):
         self._session = session
+        self._log = session.log
         self._numbers = Known()
         self._count = 0
+        self._is_compiling = session.torch.compiler.is_dynamo_compiling
+        self._open = []  # numbers of the optimizers whose steps have begun; one that raised stays in it
         self._broken = False
-        self.before, self.after = self._hooks()
 
-    def _hooks(self):
-        log, numbers, is_compiling = self._session.log, self._numbers, self._session.torch.compiler.is_dynamo_compiling
-
-        def before(optimizer, args, kwargs):
+    def before(self, optimizer, args, kwargs):
+        try:
+            is_compiling = self._is_compiling
             if is_compiling() or self._broken:  # first: torch.compile traces this, and no further
                 return
-            try:
-                if not log.alone and get_ident() != log.thread:
-                    return
-                number = numbers.get(id(optimizer))
-                if number is None:
-                    number = self._describe(optimizer)
-                has_closure = len(args) > 1 or bool(kwargs)
-                word = (number << 1 | has_closure) << SHIFT | STEP_IN
-                log.events.append((perf_counter_ns() if log.mark is None else log.mark(), word))
-            except Exception as error:
-                self._fail(error)
-            except BaseException:
-                hide_ours()
-                raise
-
-        def after(optimizer, args, kwargs):
-            if is_compiling() or self._broken:
+            log = self._log
+            if not log.alone and get_ident() != log.thread:
                 return
-            try:
-                number = numbers.get(id(optimizer))
-                if number is None or (not log.alone and get_ident() != log.thread):
-                    return
-                came, log.batch_came = log.batch_came, False
-                log.border_came = True
-                word = number << SHIFT | STEP_OUT
-                if came or log.attend is None:
-                    log.events.append((perf_counter_ns() if log.mark is None else log.mark(), word))
-                else:
-                    log.attend(word)
-            except Exception as error:
-                self._fail(error)
-            except BaseException:
-                hide_ours()
+            number = self._numbers.get(id(optimizer))
+            if number is None:
+                number = self._describe(optimizer)
+            if len(self._open) > _DEEPEST:
+                del self._open[:]
+            self._open.append(number)
+            has_closure = len(args) > 1 or bool(kwargs)
+            word = (number << 1 | has_closure) << SHIFT | STEP_IN
+            log.events.append((perf_counter_ns() if log.mark is None else log.mark(), word))
+        except Exception as error:
+            if is_from_signal(error):
                 raise
+            self._fail(error)
+        except BaseException:
+            hide_ours()
+            raise
 
-        return before, after
+    def after(self, optimizer, args, kwargs):
+        try:
+            if not self._open:  # where torch.compile traces this, none is
+                return
+            log = self._log
+            if not log.alone and get_ident() != log.thread:
+                return
+            word = self._open.pop() << SHIFT | STEP_OUT
+            came, log.batch_came = log.batch_came, False
+            log.border_came = True
+            if came or log.attend is None:
+                log.events.append((perf_counter_ns() if log.mark is None else log.mark(), word))
+            else:
+                log.attend(word)
+        except Exception as error:
+            if is_from_signal(error):
+                raise
+            self._fail(error)
+        except BaseException:
+            hide_ours()
+            raise
 
     def _fail(self, error):
         self._broken = True
+        del self._open[:]
         self._session.failed(NAME, error)
 
     def _describe(self, optimizer):
