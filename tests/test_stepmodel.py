@@ -39,6 +39,11 @@ CASES = {
     "more workers": (STARVED, STARVED.but(workers=3), Change(workers=3)),
     "more workers than the loop needs": (STARVED, STARVED.but(workers=8), Change(workers=8)),
     "the first workers": (ON_CPU.but(batch=0.030), ON_CPU.but(batch=0.030, workers=1), Change(workers=1)),
+    "more workers than a busy GPU needs": (
+        COMPUTING.but(batch=0.400, workers=2),
+        COMPUTING.but(batch=0.400, workers=8),
+        Change(workers=8),
+    ),
     "less work a batch": (STARVED, STARVED.but(batch=0.100), Change(loader=exactly(0.5))),
     "less work a batch, no workers": (ON_CPU.but(batch=0.03), ON_CPU.but(batch=0.015), Change(loader=exactly(0.5))),
     "workers where none are waited for": (FED, FED.but(workers=4), Change(workers=4)),

@@ -56,7 +56,7 @@ def _advised(finding: Finding, weighed: Iterable[tuple[Fix, Estimate | str]], kn
         return finding  # it knows what to do itself
     ignored = {setting.name for setting in known.settings if setting.ignored}
     answers = [
-        (said, fix)
+        (_at_most(said, finding.bound) if fix.addresses == (finding.code,) else said, fix)
         for fix, said in weighed
         if isinstance(said, Estimate)
         and (finding.code in fix.addresses or (finding.code == "setting-ignored" and fix.setting in ignored))
@@ -73,6 +73,11 @@ def _advised(finding: Finding, weighed: Iterable[tuple[Fix, Estimate | str]], kn
         for said, fix in sorted(answers, key=lambda answer: -answer[0].value)
     ]
     return msgspec.structs.replace(finding, fixes=fixes, rewrite=_rewrite(finding, known))
+
+
+def _at_most(gain: Estimate, bound: float | None) -> Estimate:
+    """A fix for one cost alone gains no more than if that cost vanished, however unsure the steps are."""
+    return gain if bound is None else msgspec.structs.replace(gain, high=min(gain.high, max(bound, gain.value)))
 
 
 def _rewrite(finding: Finding, known: Known) -> Rewrite | None:

@@ -108,14 +108,20 @@ def _in_loop(needs: Needs, change: Change, outlook: Outlook) -> float:
     parts = {phase: factor for phase, factor in change.phases.items() if phase not in (*BETWEEN, "data_wait", "sync")}
     if needs.gpu is None:
         return sum((1 - factor) * needs.host.get(phase, 0.0) for phase, factor in parts.items())
-    off_gpu = sum((1 - factor) * needs.busy_in(phase) for phase, factor in parts.items())
-    off_gpu += _off_gpu(needs, change, outlook) + (1 - change.transfers) * needs.copies_alone
     saved = sum(_of_host(needs, phase, factor, needs.busy_in(phase), outlook) for phase, factor in parts.items())
     saved += sum(_of_host(needs, phase, change.issue, 0.0, outlook) for phase in ISSUING)
     saved += _of_syncs(needs, change, outlook) + _of_transfers(needs, change, outlook)
     saved += _of_gpu(needs, _off_gpu(needs, change, outlook), outlook)
-    left = max(_pick(needs.gpu, outlook) - off_gpu, 0.0)  # no loop is shorter than what the GPU still has to do
-    return max(min(saved, needs.loop - left), 0.0)
+    return max(min(saved, needs.loop - _left_to_gpu(needs, change, outlook)), 0.0)
+
+
+def _left_to_gpu(needs: Needs, change: Change, outlook: Outlook) -> float:
+    """What the GPU still has to do: no step is shorter."""
+    if needs.gpu is None:
+        return 0.0
+    gone = sum((1 - factor) * needs.busy_in(phase) for phase, factor in change.phases.items())
+    gone += _off_gpu(needs, change, outlook) + (1 - change.transfers) * needs.copies_alone
+    return max(_pick(needs.gpu, outlook) - gone, 0.0)
 
 
 def _of_host(needs: Needs, phase: str, factor: float, busy: float, outlook: Outlook) -> float:
@@ -180,15 +186,14 @@ def _of_gpu(needs: Needs, gone: float, outlook: Outlook) -> float:
 def _pipeline(needs: Needs, change: Change, outlook: Outlook) -> float:
     """A step: whichever of loop and loader takes longer, and what lies between steps."""
     loop = needs.loop - _in_loop(needs, change, outlook)
+    busy = _left_to_gpu(needs, change, outlook)
     between = {phase: _between(needs, change, phase, outlook) for phase in BETWEEN}
     loader = needs.loader
     left = _pick(change.loader, outlook)
     wait = needs.host.get("data_wait", 0.0) * change.phases.get("data_wait", 1.0)
-    if loader is None:
-        return loop + wait * left + sum(between.values())
-    count = loader.workers if change.workers is None else change.workers
-    if not count:
-        return loop + wait * left + sum(between.values())
+    count = 0 if loader is None else loader.workers if change.workers is None else change.workers
+    if loader is None or not count:
+        return max(loop + wait * left, busy) + sum(between.values())
     hidden = {phase for phase in _HIDES if _hides(needs, phase, outlook)}
     alone = sum(spent for phase, spent in between.items() if phase not in hidden)
     beside = sum(spent for phase, spent in between.items() if phase in hidden)
@@ -196,7 +201,7 @@ def _pipeline(needs: Needs, change: Change, outlook: Outlook) -> float:
     supply = _pace(needs, hidden, outlook) * work / count
     stall = sum(max(between[phase] - _ahead(needs, phase, supply), 0.0) for phase in hidden)
     crowded = _crowded(needs, change, work, loop, outlook) if change.workers is not None else 0.0
-    return alone + max(loop + loader.receive + beside, supply + stall, crowded)
+    return alone + max(loop + loader.receive + beside, busy + beside, supply + stall, crowded)
 
 
 def _between(needs: Needs, change: Change, phase: str, outlook: Outlook) -> float:
