@@ -121,6 +121,13 @@ def test_waiting_for_data_comes_first_where_it_is_most() -> None:
     assert codes(of)[0] == "input-bound"
 
 
+def test_a_floor_that_was_measured_is_the_bound_of_waiting_for_data() -> None:
+    of = facts(Program(host=TRAIN, gpu=WORK, batch=0.400, workers=2), without_data=0.050)
+    [first] = [f for f in verdict.diagnose(of, []) if f.code == "input-bound"]
+    assert first.bound == pytest.approx(of.needs.step / 0.050)
+    assert "without its data path a step took 50 ms" in first.evidence
+
+
 def test_copies_that_hold_up_the_step() -> None:
     of = facts(Program(host={"h2d": 0.030, **TRAIN}, gpu={"forward": 0.010, "backward": 0.020}))
     assert "transfer-bound" in codes(of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 import simulation
 from simulation import Program
@@ -135,6 +136,16 @@ def test_workers_that_would_share_cores_with_the_loop_gain_less() -> None:
     """On two cores, 30 ms of loop and 30 ms of work a batch take at least 30 ms, whoever does it."""
     two = ON_CPU.but(batch=0.150, workers=1, cores=2)
     assert gain(simulation.needs(two), Change(workers=8)).value == pytest.approx(0.150 / 0.100, rel=0.02)
+
+
+def test_workers_that_share_the_loops_cores_may_cost_more_than_the_wait_for_them() -> None:
+    """Seen: 2.7x promised as the most, 7x measured, on one core with two workers."""
+    needs = simulation.needs(STARVED.but(batch=0.080))
+    alone = msgspec.structs.replace(needs, cores=8.0)
+    shared = msgspec.structs.replace(needs, cores=1.0)
+    assert shared.crowd == 2 + shared.threads.high
+    assert bound(alone, without("data_wait")) == pytest.approx(alone.step / alone.loop, rel=0.05)
+    assert bound(shared, without("data_wait")) == pytest.approx(shared.crowd * shared.step / shared.loop, rel=0.05)
 
 
 def test_an_estimate_is_ordered_and_seconds_follow_from_it() -> None:

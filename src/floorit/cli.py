@@ -29,7 +29,8 @@ examples:
   floorit run bash scripts/train.sh
 
 The program runs as it would without floorit: same arguments, same output, same exit code.
-What floorit says goes to stderr; --json puts the report on stdout after the program has ended.
+What floorit says goes to stderr. --json puts the report on stdout after the program has ended, below what the
+program printed there; the same is in report.json in the folder that is named at the end.
 """
 
 _DEMO_EXAMPLES = f"""\

@@ -67,6 +67,7 @@ def _advised(finding: Finding, weighed: Iterable[tuple[Fix, Estimate | str]], kn
             summary=fix.summary,
             risk=fix.risk,
             effort=fix.effort,
+            proviso=fix.proviso,
             speedup=said,
             value=fix.value(known) if fix.value is not None else None,
         )

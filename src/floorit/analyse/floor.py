@@ -27,6 +27,11 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
     rungs: list[Rung]
     gap: float
 
+    @property
+    def without_data(self) -> float | None:
+        """Seconds of a step without its data path; None where that is only an estimate."""
+        return next((r.seconds for r in self.rungs if r.name == WITHOUT_DATA and not r.estimate), None)
+
 
 def ladder(ledger: Ledger, gpu: Gpu | None, floor: Ledger | None, floor_gpu: Gpu | None) -> Floor:
     """From the run as it was and, where there is one, from the run without its data path."""

@@ -169,7 +169,7 @@ def _build(
         samples=samples,
         compiled=compiled,
         optimizer_steps=steps,
-        accumulation=count / steps if steps else 1.0,
+        accumulation=count / steps if steps and count - steps != 1 else 1.0,  # the last may have been cut off
         epochs=len(training),
         eval_passes=len(evaluation),
         warmup=warmup,

@@ -91,6 +91,13 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
         return max(self.host.get("data_wait", 0.0) - receive, 0.0)
 
     @property
+    def crowd(self) -> float:
+        """How many times the cores are taken by the loop and its workers together; 1 where they suffice."""
+        if self.gpu is not None or self.loader is None or not self.cores:
+            return 1.0
+        return max((self.loader.workers + self.threads.high) / self.cores, 1.0)
+
+    @property
     def starved(self) -> bool:
         """Whether the loop waits for data for a part of the step that is worth a name."""
         return self.wait > STARVED * self.step

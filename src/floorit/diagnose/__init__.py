@@ -21,6 +21,7 @@ class FixAdvice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     summary: str
     risk: str
     effort: str
+    proviso: str = ""  # under which the risk is no more than that
     speedup: Estimate | None  # None: it is not for speed
     value: bool | int | float | str | None = None  # to set it to, where there is a choice
 
@@ -66,6 +67,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     gpu: Gpu | None = None
     gpu_memory: int | None = None  # bytes that the GPU has
     settings: list[Setting] = []
+    without_data: float | None = None  # seconds of a step without its data path, where that was measured
 
     @property
     def on_gpu(self) -> bool:

@@ -13,7 +13,8 @@ from floorit.stats import seconds
 def find(facts: Facts) -> list[Finding]:
     """One finding, if waiting for the loader is worth naming."""
     share = facts.ledger.share("data_wait")
-    most = bound(facts.needs, without("data_wait"))
+    measured = facts.without_data
+    most = facts.needs.step / measured if measured else bound(facts.needs, without("data_wait"))
     if most <= NAMED:
         return []
     reason, where = _reason(facts.workers, facts.ledger.seconds("data_wait"))
@@ -23,7 +24,7 @@ def find(facts: Facts) -> list[Finding]:
             title="the training loop waits for data",
             share=share,
             bound=most,
-            evidence=[reason],
+            evidence=[reason, *([f"without its data path a step took {seconds(measured)}"] if measured else [])],
             where=where or facts.ledger.where("data_wait"),
         )
     ]

@@ -73,6 +73,7 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     risk: Risk
     effort: Effort
+    proviso: str = ""  # under which the risk is no more than that
     addresses: tuple[str, ...]  # findings that it is an answer to
     predict: Callable[[Known], Estimate | str]
     value: Callable[[Known], Value] | None = None  # to set it to, where there is a choice

@@ -109,6 +109,7 @@ FIXES = (
         code="eval-every",
         summary="evaluation only every so many times",
         risk="exact",
+        proviso="of training",
         effort="a flag",
         addresses=("eval-bound",),
         predict=_eval,

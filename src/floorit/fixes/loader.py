@@ -161,8 +161,9 @@ FIXES = (
     ),
     Fix(
         code="decode-cache",
-        summary="what a sample needs every time alike is made once and kept",
+        summary="what a sample needs every time alike is made once and kept, on disk or before the workers start",
         risk="exact",
+        proviso="where samples are not random",
         effort="a few lines",
         addresses=("input-bound",),
         predict=_decode_cache,

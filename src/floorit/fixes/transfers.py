@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from floorit.analyse.stepmodel import Change, gain
-from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known
+from floorit.fixes.fix import CLAIMED, NO_GPU, NO_LOADER, Fix, Known
 from floorit.stats import Estimate, seconds
 
 # Of the time of a pageable copy, that a pinned one takes: 15 and 51 GiB/s on an H200 (measured, torch 2.11).
@@ -23,7 +23,7 @@ def _copied(known: Known) -> str | None:
 
 def _pin(known: Known) -> Estimate | str:
     if known.workers is None:
-        return "the batches do not come from a DataLoader of torch's"
+        return NO_LOADER
     if known.workers.pinned or known.setting("pin_memory") is True:
         return "batches are pinned already"
     return _copied(known) or gain(known.needs, Change(transfers=_PINNED))

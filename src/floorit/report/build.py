@@ -16,14 +16,13 @@ from floorit.events import Process, RecordReader, read_record
 from floorit.hardware import Environment
 from floorit.record import wire
 from floorit.report import advice
-from floorit.report.model import Missing, Program, Rank, Report, RunFacts, StepFacts
+from floorit.report.model import NO_CUDA, Missing, Program, Rank, Report, RunFacts, StepFacts
 from floorit.runfile import FLOOR, RECORD, FloorRun, RunFile, load
 from floorit.stats import mean, median, rate
 
 _NO_LOADER = [
     Missing(what="floor", reason="the batches do not come from a DataLoader of torch's: what they cost is unknown")
 ]
-_NO_CUDA = "the program did not use CUDA"
 _NO_WINDOW = "the program ended before the kernel window could open: train longer"
 
 
@@ -86,7 +85,7 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
     ladder, below = _floor(first, watched, folder, run) if workers is not None else (None, _NO_LOADER)
     points = syncs.find(first.process, first.iterations)
     in_force = settings.compare(first.process, first.iterations, run.told, len(trained))
-    facts_of_run = _run_facts(trained)
+    facts_of_run = _run_facts(trained, run.stopped)
     here = bare.environment
     needs = advice.needs_of(facts_of_run, first.step, first.ledger.entries, workers, watched, in_force, here)
     if watched is not None and needs.gpu is not None:
@@ -100,6 +99,7 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
         gpu=watched,
         gpu_memory=advice.gpu_memory(here),
         settings=in_force,
+        without_data=ladder.without_data if ladder is not None else None,
     )
     findings = verdict.diagnose(facts, points, bare.out_of_memory)
     whole, unknown = _job(first, run)
@@ -175,7 +175,7 @@ def _examine(process: Process, warmup: int | None = None) -> _Trained | None:
     return _Trained(process=process, iterations=found, ledger=drawn, step=step)
 
 
-def _run_facts(trained: list[_Trained]) -> RunFacts:
+def _run_facts(trained: list[_Trained], stopped: bool) -> RunFacts:
     first = trained[0]
     found = first.iterations
     samples = sum(float(t.iterations.samples[t.iterations.warmup :].mean()) for t in trained)
@@ -197,6 +197,7 @@ def _run_facts(trained: list[_Trained]) -> RunFacts:
         compiled_steps=np.flatnonzero(found.compiled).tolist()[:100],
         warmup_seconds=float(found.seconds[: found.warmup].sum()),
         stack_samples=first.ledger.samples,
+        stopped=stopped,
     )
 
 
@@ -217,7 +218,7 @@ def _device_missing(trained: list[_Trained]) -> list[Missing]:
     first = trained[0]
     if not len(first.process.device):
         used = _used_cuda(first.process)
-        reason = "no step was marked on the GPU's clock: train longer" if used else _NO_CUDA
+        reason = "no step was marked on the GPU's clock: train longer" if used else NO_CUDA
         said.append(Missing(what="gpu_seconds", reason=reason))
     if first.ledger.samples < ledger.ENOUGH_LOOKS:
         reason = f"only {first.ledger.samples} looks at the stack: train longer for lines to rest on more"
@@ -270,7 +271,7 @@ def _gpu(
     """The GPU's own time and power; what of it is not known, and why."""
     process = trained.process
     if not _used_cuda(process):
-        return None, [Missing(what="gpu", reason=_NO_CUDA)]
+        return None, [Missing(what="gpu", reason=NO_CUDA)]
     found, said = _in_window(trained, folder, run), []
     if isinstance(found, str):
         said.append(Missing(what="gpu.busy_share", reason=found))

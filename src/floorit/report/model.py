@@ -29,6 +29,9 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str | None = None  # where it was started
 
 
+NO_CUDA = "the program did not use CUDA"  # why there is nothing of a GPU
+
+
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """How much was recorded."""
 
@@ -46,6 +49,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     compiled_steps: list[int]  # iterations in which torch.compile ran
     warmup_seconds: float
     stack_samples: int
+    stopped: bool = False  # whether --steps ended it
 
 
 class StepFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,15 +19,16 @@ from floorit.analyse.ledger import Entry, Line
 from floorit.analyse.settings import Setting
 from floorit.diagnose import Finding, FixAdvice, Rewrite
 from floorit.diagnose.settings import word
-from floorit.fixes.fix import CLAIMED
+from floorit.fixes.fix import CLAIMED, NO_LOADER
 from floorit.hardware import Environment
-from floorit.report.model import Report
+from floorit.report.model import NO_CUDA, Report
 from floorit.report.paths import with_short_paths
 from floorit.stats import Estimate, seconds
 
 WIDTH = 100  # in a pipe, and at most
 BAR = 24  # columns of a full bar
 SMALL = 0.005  # shares under this are gathered in one row
+WITH_LINE = 0.02  # of a phase with less, the line that was seen most is chance
 MOST_ADVICE = 3  # fixes, and fixes that would not help
 _RISKS = {
     "exact": "same results",
@@ -35,6 +36,7 @@ _RISKS = {
     "order": "other order of data",
     "training": "changes training",
 }
+_EFFORTS = {"a flag": "a setting", "a few lines": "a few lines", "a rewrite": "a rewrite"}
 _COLOURS = {
     "data_wait": "red",
     "h2d": "magenta",
@@ -128,6 +130,8 @@ def _headline(report: Report) -> RenderableType:
         facts.append(f"{run.ranks} ranks; this is rank 0")
     if run.border != "batches":
         facts.append(f"a step lies between two {run.border}")
+    if run.stopped:
+        facts.append("ended by --steps")
     if run.compiled_steps:
         facts.append(f"torch.compile ran in {len(run.compiled_steps)} of them")
     pace = Text.assemble(
@@ -173,12 +177,12 @@ def _ledger(entries: list[Entry]) -> RenderableType:
             seconds(entry.seconds),
             f"{entry.share:.1%}",
             *([seconds(entry.gpu_seconds) if entry.gpu_seconds else ""] if on_gpu else []),
-            Text(place(entry.where[0]) if entry.where else "", style="dim"),
+            Text(place(entry.where[0]) if entry.where and entry.share >= WITH_LINE else "", style="dim"),
         ]
         table.add_row(*cells)
     small = [entry for entry in entries if entry.share < SMALL and entry.seconds > 0]
     if small:
-        names = ", ".join(entry.phase for entry in small)
+        names = ", ".join(_MEANING[entry.phase] for entry in small)
         total = sum(entry.seconds for entry in small)
         share = sum(entry.share for entry in small)
         blank = [""] if on_gpu else []
@@ -212,7 +216,7 @@ def _data_path(workers: Workers) -> str:
     """What the loader could give, and what its time goes into."""
     parts, supply = [], workers.supply
     if supply is not None:
-        parts.append(f"could give about {number(supply.now)} samples/s")
+        parts.append(f"by itself it could give about {number(supply.now)} samples/s")
         others = [rate for rate in supply.rates if rate.workers == supply.saturates_at != workers.count]
         parts += [f"{number(r.samples_per_second)} with {several(r.workers, 'worker')}, then no more" for r in others]
     if len(workers.time_in) > 1:
@@ -348,15 +352,23 @@ def _to_do(findings: list[Finding]) -> list[tuple[str, Text]]:
         if gain is not None and gain.value > CLAIMED
     ]
     ranked += [
-        ((False, -f.rewrite.halved.value), f"rewrite {place(f.rewrite.where)}", _halved(f.rewrite))
+        (
+            (False, -f.rewrite.halved.value),
+            f"rewrite {f.rewrite.where.function} ({place(f.rewrite.where)})",
+            _halved(f.rewrite),
+        )
         for f in findings[:1]
         if f.rewrite is not None
     ]
     said = [Text.assemble((what, "bold"), f"  {promise}") for _, what, promise in sorted(ranked)[:MOST_ADVICE]]
     by_reason: dict[str, list[str]] = {}
     for no in findings[0].not_advised:
+        if no.reason == NO_LOADER:
+            continue  # who has none knows
         by_reason.setdefault(no.reason, []).append(no.code)
     vain = [Text(f"{', '.join(codes)}: {reason}") for reason, codes in by_reason.items()][:MOST_ADVICE]
+    if not said and findings[0].bound is not None and findings[0].code != "out-of-memory":
+        said = [Text(f"no change that floorit knows of would make it {CLAIMED - 1:.0%} faster")]
     return [*_headed("what to do", said), *_headed("would not help", vain)]
 
 
@@ -369,11 +381,12 @@ def _set(fix: FixAdvice) -> str:
 
 
 def _promise(fix: FixAdvice, gain: Estimate) -> str:
-    return f"{speedup(gain)} ({_RISKS[fix.risk]}; {fix.effort}): {fix.summary}"
+    risk = f"{_RISKS[fix.risk]} {fix.proviso}".rstrip()
+    return f"{speedup(gain)} ({risk}; {_EFFORTS[fix.effort]}): {fix.summary}"
 
 
 def _halved(rewrite: Rewrite) -> str:
-    return f"{speedup(rewrite.halved)} in half the time, {speedup(rewrite.gone)} in none: {rewrite.where.function}"
+    return f"{speedup(rewrite.halved)} if it took half its time, {speedup(rewrite.gone)} if none"
 
 
 def _weight(finding: Finding) -> str:
@@ -389,8 +402,9 @@ def _weight(finding: Finding) -> str:
 def _missing(report: Report) -> list[RenderableType]:
     said_above = {"floor: the physical limit", "floor: without data", "workers.supply", "workers.time_in"}
     by_reason: dict[str, list[str]] = {}
+    without_gpu = not report.environment.gpus
     for m in report.missing:
-        if m.what not in said_above:
+        if m.what not in said_above and not (without_gpu and m.reason == NO_CUDA):
             by_reason.setdefault(m.reason, []).append(m.what)
     return [Text(f"not measured: {', '.join(what)}: {why}", style="dim") for why, what in by_reason.items()]
 
