@@ -91,7 +91,7 @@ def _rewrite(finding: Finding, known: Known) -> Rewrite | None:
     function = heaviest_function(where)
     if function is None:
         return None
-    halved, gone = (_with_less(phase, function.share * part, known) for part in (0.5, 1.0))
+    halved, gone = (_at_most(_with_less(phase, function.share * part, known), finding.bound) for part in (0.5, 1.0))
     return Rewrite(where=function, halved=halved, gone=gone) if gone.high > CLAIMED else None
 
 

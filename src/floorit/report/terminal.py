@@ -142,7 +142,7 @@ def _headline(report: Report) -> RenderableType:
     if run.samples_per_second is not None:
         pace.append(f" · {number(run.samples_per_second.value)} samples/s")
     if not run.steady:
-        pace.append("  not steady", style="yellow")
+        pace.append("  not steady: later steps are not like earlier ones", style="yellow")
     return Group(Text("floorit: " + ", ".join(facts)), pace)
 
 
@@ -201,7 +201,7 @@ def _workers(workers: Workers) -> RenderableType:
     if workers.collate_seconds is not None:
         parts.append(f"collate {seconds(workers.collate_seconds.value)} a batch")
     if workers.send_seconds is not None and workers.receive_seconds is not None:
-        parts.append(f"transport {seconds(workers.send_seconds)} + {seconds(workers.receive_seconds)}")
+        parts.append(f"sent in {seconds(workers.send_seconds)}, received in {seconds(workers.receive_seconds)}")
     if workers.queue_empty_share is not None and workers.queue_mean is not None:
         parts.append(
             f"queue empty {workers.queue_empty_share:.0%} of the times a batch was wanted"
