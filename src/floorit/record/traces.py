@@ -28,7 +28,8 @@ def hide_ours():
 def is_from_signal(error):
     """Whether it was raised by a handler of a signal that came while code of ours ran: then it is the program's own.
 
-    X"""
+    So torch tells a program that a worker of its loader has died. Our frames are hidden from what it prints.
+    """
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame

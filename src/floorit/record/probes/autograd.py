@@ -31,10 +31,8 @@ def install(session):
             kind = type(root)
             if kind is not tensor and kind.__module__.startswith(_TRACED):
                 return None
-            if (
-                not log.alone and get_ident() != log.thread and not log.backward
-            ):  # else the engine's thread works for ours
-                session.adopt()
+            if not log.alone and get_ident() != log.thread and not log.backward:
+                session.adopt()  # while a pass is open, the engine's thread works for ours
                 if not session.mine():
                     return None
             facts = facts_of_all

@@ -20,11 +20,11 @@ def install(session):
     log.anomaly = is_on()
 
     def switching(*_):
-        if origin(sys._getframe(2).f_code.co_filename) is not TORCH:  # torch.compile does so for itself while it traces
-            note()
+        if origin(sys._getframe(2).f_code.co_filename) is not TORCH:  # torch.compile does so while it traces
+            note_place()
         return True
 
-    def note():
+    def note_place():
         frame, _ = caller(3)
         place = (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name) if frame else (None, None, None)
         session.remember("switch", name="detect_anomaly", file=place[0], line=place[1], function=place[2])
