@@ -185,3 +185,9 @@ def test_the_gpu_s_busy_time_is_the_lowest_rung() -> None:
     assert found.rungs[2].seconds == pytest.approx(0.25)
     assert found.gap == pytest.approx(4.0)
     assert floor.ladder(FIRST, Gpu(busy_share=0.2, step_seconds=1.1), None, None).gap == pytest.approx(1 / 0.22)
+
+
+def test_the_rungs_go_down_also_where_the_gpu_works_while_the_host_waits_for_data() -> None:
+    found = floor.ladder(FIRST, Gpu(busy_share=0.9, step_seconds=1.0), None, None)
+    assert [rung.seconds for rung in found.rungs] == sorted((rung.seconds for rung in found.rungs), reverse=True)
+    assert found.gap == pytest.approx(1 / 0.9)

@@ -36,8 +36,8 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
 def ladder(ledger: Ledger, gpu: Gpu | None, floor: Ledger | None, floor_gpu: Gpu | None) -> Floor:
     """From the run as it was and, where there is one, from the run without its data path."""
     rungs = [Rung(name=STEP, seconds=ledger.mean, how="mean of the steady steps, with what lies between them")]
-    rungs.append(_estimated(ledger) if floor is None else _measured(ledger, floor))
     busy = _busy(floor_gpu) or _busy(gpu)
+    rungs.append(_estimated(ledger, busy or 0.0) if floor is None else _measured(ledger, floor))
     if busy is not None:
         rungs.append(
             Rung(name=WITHOUT_WAITING, seconds=busy, how="the GPU's busy time of a step, by the kernel window")
@@ -46,9 +46,10 @@ def ladder(ledger: Ledger, gpu: Gpu | None, floor: Ledger | None, floor_gpu: Gpu
     return Floor(rungs=rungs, gap=ledger.mean / lowest if lowest else 1.0)
 
 
-def _estimated(ledger: Ledger) -> Rung:
-    seconds = ledger.mean - ledger.seconds(*_DATA)
-    how = "the step less its waiting for data and for the loader to start"
+def _estimated(ledger: Ledger, busy: float) -> Rung:
+    """The GPU works while the host waits for data, so what it needs stays when the wait is gone."""
+    seconds = max(ledger.mean - ledger.seconds(*_DATA), busy)
+    how = "the step less its waiting for data and for the loader to start, and no less than the GPU's work"
     return Rung(name=WITHOUT_DATA, seconds=seconds, how=how, estimate=True)
 
 
