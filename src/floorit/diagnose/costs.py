@@ -9,9 +9,9 @@ import msgspec
 
 from floorit.analyse import callers
 from floorit.analyse.ledger import Ledger, Line
-from floorit.analyse.stepmodel import bound, without
+from floorit.analyse.stepmodel import bound, gain, without
 from floorit.diagnose import Facts, Finding
-from floorit.diagnose.thresholds import NAMED
+from floorit.diagnose.thresholds import FELT, NAMED
 from floorit.stats import seconds
 
 
@@ -80,8 +80,13 @@ COSTS = (
 
 def find(facts: Facts) -> list[Finding]:
     """A finding for each cost that is worth naming."""
-    found = (finding(cost, facts) for cost in COSTS)
+    found = (finding(cost, facts) for cost in COSTS if _is_felt(cost, facts))
     return [f for f in found if f.bound is not None and f.bound > NAMED]
+
+
+def _is_felt(cost: Cost, facts: Facts) -> bool:
+    """Where the GPU's idle time is known: whether the step is likely to feel it, or the GPU works meanwhile."""
+    return facts.needs.idle is None or gain(facts.needs, without(*cost.phases)).value > FELT
 
 
 def finding(cost: Cost, facts: Facts) -> Finding:

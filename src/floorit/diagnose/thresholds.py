@@ -3,6 +3,8 @@
 # A cost is worth naming when removing it whole would make the step faster by more than this factor
 # (DESIGN: compute-bound and healthy come first only where no removable cost has a bound over 1.1).
 NAMED = 1.1
+# And where the GPU was watched, when that is likely to make it faster by more than this: else the GPU hides the cost.
+FELT = 1.05
 # Of the step in forward, backward and the like: more, and the model's own work is what takes the time.
 COMPUTE_SHARE = 0.5
 # Of a step, that the GPU works: more, and its work is told even where something else could be removed.
