@@ -6,7 +6,7 @@ from torch import nn
 def affinity(model, side):
     """How alike any two pixels are. Fine for the patches of training; not for a whole picture."""
     with torch.no_grad():
-        pixels = model(torch.rand(side * side, 2))
+        pixels = torch.rand(side * side, 2) * model[0].weight.abs().mean(0)
         return pixels @ pixels.T
 
 
@@ -23,7 +23,7 @@ def main():
         optimizer.step()
         if step % 20 == 0:
             print(step, affinity(model, 16).mean().item())
-    print(affinity(model, 4000).mean().item())
+    print(affinity(model, 3000).mean().item())
 
 
 if __name__ == "__main__":

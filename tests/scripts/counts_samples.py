@@ -7,7 +7,7 @@ from torch.utils.data import DataLoader, Dataset
 
 
 class Reviews(Dataset):
-    def __init__(self, count, words=200):
+    def __init__(self, count, words=1000):
         generator = torch.Generator().manual_seed(0)
         self.tokens = torch.randint(0, 1000, (count, words), generator=generator)
         self.labels = self.tokens.sum(1) % 2
@@ -38,7 +38,7 @@ class HardExamples:
 def main():
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    loader = DataLoader(Reviews(2240), batch_size=32, shuffle=True)
+    loader = DataLoader(Reviews(3840), batch_size=64, shuffle=True)
     model = nn.Sequential(nn.EmbeddingBag(1000, 32), nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     hard = HardExamples()

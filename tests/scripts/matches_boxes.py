@@ -32,7 +32,7 @@ class MatchingLoss(nn.Module):
 
 
 class Detector(nn.Module):
-    def __init__(self, slots=24):
+    def __init__(self, slots=48):
         super().__init__()
         self.slots = slots
         self.backbone = nn.Sequential(nn.Conv2d(3, 16, 3, 2, 1), nn.ReLU(), nn.Conv2d(16, 32, 3, 2, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(4))
@@ -51,7 +51,7 @@ def make_boxes(count, each):
 if __name__ == "__main__":
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    loader = DataLoader(TensorDataset(torch.rand(480, 3, 64, 64), make_boxes(480, 8)), batch_size=8)
+    loader = DataLoader(TensorDataset(torch.rand(480, 3, 64, 64), make_boxes(480, 16)), batch_size=8)
     detector, matching = Detector(), MatchingLoss()
     optimizer = torch.optim.AdamW(detector.parameters(), lr=1e-3)
     for pictures, boxes in loader:

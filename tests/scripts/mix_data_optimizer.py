@@ -12,7 +12,11 @@ def rotate(points, angle):
 
 
 def jitter(points, amount):
-    return [[x + amount * math.sin(17 * x), y + amount * math.sin(13 * y), z] for x, y, z in points]
+    moved = []
+    for x, y, z in points:
+        wave = sum(math.sin(frequency * x) * math.cos(frequency * y) for frequency in (3, 7, 11))
+        moved.append([x + amount * wave, y - amount * wave, z + amount * wave])
+    return moved
 
 
 class Clouds(Dataset):
@@ -24,7 +28,7 @@ class Clouds(Dataset):
 
     def __getitem__(self, index):
         points = self.clouds[index].tolist()
-        for turn in range(4):
+        for turn in range(3):
             points = jitter(rotate(points, 0.1 * index + turn), 0.01)
         return torch.tensor(points), index
 
@@ -61,5 +65,5 @@ class Loop:
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
-net = PointNet(codes=20000)
-print(Loop(net, DataLoader(Clouds(480, 200), batch_size=8), torch.optim.Adam(net.parameters(), lr=1e-3))())
+net = PointNet(codes=8000)
+print(Loop(net, DataLoader(Clouds(480, 150), batch_size=8), torch.optim.Adam(net.parameters(), lr=1e-3))())

@@ -23,7 +23,7 @@ class Molecules(Dataset):
 
     def __getitem__(self, index):
         atoms = self.chains[index].tolist()
-        for turn in range(10):
+        for turn in range(5):
             atoms = [0.6 * a + 0.4 * b for a, b in zip(atoms, atoms[turn:] + atoms[:turn])]
         return torch.tensor(atoms), index % 6
 
@@ -39,12 +39,12 @@ def contrast(embedded, labels, margin=0.5):
                 near.append((i, j))
             elif distance < margin:
                 far.append((i, j))
-    pull = sum((embedded[i] - embedded[j]).square().sum() for i, j in near[:20])
-    push = sum((margin - (embedded[i] - embedded[j]).square().sum()).relu() for i, j in far[:20])
+    pull = sum((embedded[i] - embedded[j]).square().sum() for i, j in near[:6])
+    push = sum((margin - (embedded[i] - embedded[j]).square().sum()).relu() for i, j in far[:6])
     return (pull + push) / len(points)
 
 
-loader = DataLoader(Molecules(960), batch_size=16, shuffle=True)
+loader = DataLoader(Molecules(2880), batch_size=48, shuffle=True)
 model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 16))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 in_loss, in_data = [], []

@@ -1,4 +1,4 @@
-"""Smooths the gradients' history in Python, which takes most, and logs every layer's norms, which takes less."""
+"""Smooths the gradients' history in Python, which takes most, and logs every layer's gradient now and then, which takes less."""
 import logging
 import sys
 
@@ -18,7 +18,7 @@ def smooth(history, weight=0.9):
 
 
 class GradientHistory:
-    def __init__(self, parameters, keep=600):
+    def __init__(self, parameters, keep=2500):
         self.parameters = list(parameters)
         self.keep = keep
         self.values = [[0.0] * keep for _ in self.parameters]
@@ -30,9 +30,9 @@ class GradientHistory:
         return [smooth(values) for values in self.values]
 
 
-def log_norms(step, names, smoothed):
-    for name, value in zip(names, smoothed):
-        logger.info("step %d layer %s smoothed gradient norm %.6f", step, name, value)
+def log_norms(step, names, parameters, smoothed):
+    for name, parameter, value in zip(names, parameters, smoothed):
+        logger.info("step %d layer %s smoothed gradient norm %.6f gradient %s", step, name, value, parameter.grad)
 
 
 def main():
@@ -49,7 +49,9 @@ def main():
         loss = nn.functional.mse_loss(model(x), x.mean(1, keepdim=True))
         loss.backward()
         optimizer.step()
-        log_norms(step, names, history.update())
+        smoothed = history.update()
+        if step % 5 == 0:
+            log_norms(step, names, history.parameters, smoothed)
     print(loss.item())
 
 

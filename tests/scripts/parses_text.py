@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, Dataset
 class Measurements(Dataset):
     """Compressed tables of comma-separated values, as a folder of files would have them."""
 
-    def __init__(self, count, rows=60):
+    def __init__(self, count, rows=240):
         generator = torch.Generator().manual_seed(0)
         self.blobs, self.labels = [], []
         for number in range(count):
@@ -41,11 +41,11 @@ def parse(text):
 def main():
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    loader = DataLoader(Measurements(320), batch_size=16, num_workers=0, shuffle=True)
-    model = nn.Sequential(nn.Flatten(), nn.Linear(480, 64), nn.ReLU(), nn.Linear(64, 3))
+    loader = DataLoader(Measurements(160), batch_size=16, num_workers=0, shuffle=True)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(1920, 64), nn.ReLU(), nn.Linear(64, 3))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     criterion = nn.CrossEntropyLoss()
-    for epoch in range(3):
+    for epoch in range(6):
         for tables, labels in loader:
             optimizer.zero_grad()
             loss = criterion(model(tables), labels)

@@ -17,7 +17,7 @@ class Mixer(nn.Module):
 
 
 class Model(nn.Module):
-    def __init__(self, depth=6, tokens=32, width=96, segments=3):
+    def __init__(self, depth=8, tokens=32, width=64, segments=8):
         super().__init__()
         self.segments = segments
         self.embed = nn.Linear(12, width)

@@ -1,4 +1,4 @@
-"""Checkpoints every block, and sorts what it has seen in Python after each step, which takes less."""
+"""Counts in Python what it has seen after each step, which takes most; and checkpoints every block, which takes less."""
 import bisect
 
 import torch
@@ -31,15 +31,21 @@ class Net(nn.Module):
 
 
 class Quantiles:
-    """All activations of the last layer so far, in order."""
+    """How often values fell between borders."""
 
     def __init__(self):
-        self.ordered = []
+        self.borders = [b / 50 for b in range(-150, 151)]
+        self.counts, self.sums = [0] * 302, [0.0] * 302
+        self.least, self.most = [0.0] * 302, [0.0] * 302
 
     def add(self, values):
         for value in values:
-            bisect.insort(self.ordered, value)
-        return self.ordered[len(self.ordered) // 2]
+            place = bisect.bisect(self.borders, value)
+            self.counts[place] += 1
+            self.sums[place] += value
+            self.least[place] = min(self.least[place], value)
+            self.most[place] = max(self.most[place], value)
+        return max(range(302), key=self.counts.__getitem__)
 
 
 def main(steps=60, batch=8):
@@ -54,7 +60,7 @@ def main(steps=60, batch=8):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        middle = quantiles.add(pictures[:, 0].flatten()[:4000].tolist())
+        middle = quantiles.add(pictures.flatten().tolist())
     print(loss.item(), middle)
 
 
