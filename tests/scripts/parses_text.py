@@ -25,7 +25,7 @@ class Measurements(Dataset):
 
     def __getitem__(self, index):
         text = zlib.decompress(self.blobs[index]).decode()
-        return torch.tensor(parse(text)), self.labels[index]
+        return parse(text), self.labels[index]
 
 
 def parse(text):
@@ -35,7 +35,7 @@ def parse(text):
         centre = sum(values) / len(values)
         spread = (sum((value - centre) ** 2 for value in values) / len(values)) ** 0.5
         table.append([(value - centre) / (spread + 1e-6) for value in values])
-    return table
+    return torch.tensor(table)
 
 
 def main():
