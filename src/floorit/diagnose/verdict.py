@@ -70,6 +70,7 @@ def _the_rest(facts: Facts) -> Finding:
 
 
 def _computing(facts: Facts, share: float, said: str) -> Finding:
+    """The model's lines are named, as these can be changed: that of `backward()` says nothing."""
     kinds = facts.gpu.kinds[:3] if facts.gpu is not None else []
     most = f"of its kernels' time {', '.join(f'{kind.kind} {kind.share:.0%}' for kind in kinds)}"
     return Finding(
@@ -78,6 +79,5 @@ def _computing(facts: Facts, share: float, said: str) -> Finding:
         share=share,
         bound=bound_of(share),
         evidence=[said, *([most] if kinds else [])],
-        where=facts.ledger.where("forward")
-        or facts.ledger.where("backward"),  # the model's lines are what can be changed
+        where=facts.ledger.where("forward") or facts.ledger.where("backward"),
     )
