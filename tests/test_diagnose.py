@@ -13,7 +13,7 @@ from floorit import replay
 from floorit.analyse.ledger import Entry, Ledger, lines
 from floorit.analyse.needs import Needs
 from floorit.analyse.needs import find as find_needs
-from floorit.diagnose import Facts, costs, debugging, logs
+from floorit.diagnose import Facts, Finding, costs, debugging
 from floorit.events import Sample
 from floorit.stats import Estimate
 
@@ -49,7 +49,11 @@ def facts(looks: dict[str, list[Sample]], **more: Any) -> Facts:
     return Facts(ledger=Ledger(mean=1.0, entries=entries, looks=looks), needs=needs(entries), **given)
 
 
-# -- logging ------------------------------------------------------------------------------------------------------
+def costs_named(code: str, of: Facts) -> list[Finding]:
+    return [finding for finding in costs.find(of) if finding.code == code]
+
+
+# -- logging, and other costs with code of their own around them ---------------------------------------------------
 
 WRITES = look("plot.py:9@plot", "train.py:30@train")
 DRAWS = look("plot.py:4@plot", "train.py:30@train")
@@ -59,7 +63,7 @@ TRAINS = look("net.py:5@forward", "train.py:20@train")
 
 def test_what_is_drawn_before_it_is_written_counts_as_logging() -> None:
     others = [DRAWS] * 5 + [DRAWS_DEEPER] * 2 + [look("train.py:31@train")] * 4
-    [found] = logs.find(facts({"logging": [WRITES] * 6, "other": others, "backward": [TRAINS]}))
+    [found] = costs_named("logging-bound", facts({"logging": [WRITES] * 6, "other": others, "backward": [TRAINS]}))
     assert found.share == pytest.approx(0.13)
     assert found.bound == pytest.approx(1 / 0.87)
     assert found.evidence[0].startswith("60 ms of a step")
@@ -69,19 +73,43 @@ def test_what_is_drawn_before_it_is_written_counts_as_logging() -> None:
 
 def test_a_loop_that_prints_is_not_taken_for_logging() -> None:
     prints = look("train.py:29@train")
-    [found] = logs.find(
-        facts({"logging": [prints] * 20, "other": [look("train.py:31@train")] * 20, "optimizer": [TRAINS]})
+    [found] = costs_named(
+        "logging-bound",
+        facts({"logging": [prints] * 20, "other": [look("train.py:31@train")] * 20, "optimizer": [TRAINS]}),
     )
     assert found.share == pytest.approx(0.20)
     assert len(found.evidence) == 1
 
 
 def test_a_function_that_computes_much_and_writes_little_is_not_taken_for_logging() -> None:
-    assert not logs.find(facts({"logging": [WRITES] * 5, "other": [DRAWS] * 20, "backward": [TRAINS]}))
+    computes = facts({"logging": [WRITES] * 5, "other": [DRAWS] * 20, "backward": [TRAINS]})
+    assert not costs_named("logging-bound", computes)
 
 
 def test_nothing_logged_is_not_named() -> None:
-    assert not logs.find(facts({"other": [DRAWS] * 50}))
+    assert not costs_named("logging-bound", facts({"other": [DRAWS] * 50}))
+
+
+SAVES = look("save.py:8@save", "train.py:40@train")
+MOVES = look("save.py:9@save", "train.py:40@train")
+
+
+def test_what_a_function_that_saves_does_beside_counts_as_checkpoint() -> None:
+    """Such as moving the file to where the last one was; that it prints a line does not matter."""
+    prints = look("save.py:10@save", "train.py:40@train")
+    looks = {"checkpoint": [SAVES] * 20, "other": [MOVES] * 10 + [look("train.py:31@train")] * 10, "logging": [prints]}
+    [found] = costs_named("checkpoint-bound", facts({**looks, "backward": [TRAINS]}))
+    assert found.share == pytest.approx(0.30)
+    assert found.bound == pytest.approx(1 / 0.70)
+    assert found.evidence[1].startswith("and 100 ms in the functions that save")
+    assert [(line.file, line.line) for line in found.where] == [("train.py", 40), ("save.py", 8), ("save.py", 9)]
+
+
+def test_a_function_that_evaluates_and_saves_is_not_there_to_save() -> None:
+    evaluates = look("net.py:5@forward", "save.py:4@save", "train.py:40@train")
+    looks = {"checkpoint": [SAVES] * 20, "other": [MOVES] * 10, "eval": [evaluates], "backward": [TRAINS]}
+    [found] = costs_named("checkpoint-bound", facts(looks))
+    assert found.share == pytest.approx(0.20)
 
 
 # -- switches left on ---------------------------------------------------------------------------------------------

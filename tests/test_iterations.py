@@ -43,10 +43,14 @@ class Rows:
     def evaluate(self, iterator, count=5, seconds=0.05):
         return self.train(count, iterator=iterator, seconds=seconds, steps=0, backwards=0, flags=NO_GRAD_FORWARD)
 
-    def find(self, memory_peak=None):
+    def process(self):
         process = events.Process()
         process.add(wire.JSON_TAG, b'{"kind": "process", "pid": 1, "started": 100.0}')
         process.add_rows(self._rows)
+        return process
+
+    def find(self, memory_peak=None):
+        process = self.process()
         process.memory_peak = memory_peak  # known of a program that used the GPU
         return iterations.find(process)
 

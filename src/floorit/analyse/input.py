@@ -12,10 +12,11 @@ from floorit.analyse.fetching import Kind, kinds
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.ledger import Line, lines
 from floorit.analyse.supply import Costs, Supply, costs, predict
-from floorit.events import Process, Rows, Usage
+from floorit.events import Process, Rows, Sample, Usage
 from floorit.record import wire
 from floorit.stats import Estimate, mean
 
+_TRAINING = (wire.FORWARD, wire.BACKWARD, wire.OPTIMIZER)
 MUCH_READ = 1 << 20  # bytes: less is the queue's own traffic
 
 
@@ -42,6 +43,14 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
     shapes_vary: bool | None = None  # in more than the number of samples; None: fewer than two batches were seen
     time_in: list[Kind] = []  # reading, decoding and the rest, by looks at the workers; empty where there are none
     disk_share: float | None = None  # of the bytes that workers read, from storage and not from memory
+
+    @property
+    def dataset_share(self) -> float | None:
+        """Of the time to make a batch, what the dataset takes; the rest is collate."""
+        if self.fetch_seconds is None or self.collate_seconds is None:
+            return None
+        made = self.fetch_seconds + self.collate_seconds.value
+        return self.fetch_seconds / made if made else None
 
 
 def describe(
@@ -86,7 +95,7 @@ def describe(
         queue_empty_share=float((queued["ready"] == 0).mean()) if len(queued) else None,
         prefetch=loader["prefetch"],
         pinned=pinned,
-        where=lines(samples),
+        where=_lines_of_loader(samples, process),
         supply=predict(_counted(needs[0], iterations), loader["workers"], cores, needs[1]) if needs and cores else None,
         batches_per_epoch=length,
         idle_workers=max(loader["workers"] - length, 0) if length else 0,
@@ -96,6 +105,18 @@ def describe(
         time_in=kinds(samples) if loader["workers"] else [],
         disk_share=_from_disk(own),
     )
+
+
+def _lines_of_loader(samples: list[Sample], process: Process) -> list[Line]:
+    """The program's lines that make batches, with their shares of all of that work.
+
+    While torch's own code puts a batch together, the program's innermost line is the one that asked for it: its
+    function leads to training, and none that makes batches does.
+    """
+    training = {
+        (place.file, place.function) for look in process.samples if look.phase in _TRAINING for place in look.stack
+    }
+    return [line for line in lines(samples) if (line.file, line.function) not in training]
 
 
 def _is_short(loader: dict[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import msgspec
@@ -34,6 +35,7 @@ MOST_LINES = 5  # source lines named for a phase
 AHEAD = 1.2  # the GPU's seconds of a step over the host's: more than the noise of both
 ENOUGH_LOOKS = 20  # at the stack: fewer are said to be few
 _EVAL = wire.PHASES.index("eval")
+_COMPREHENSIONS = re.compile(r"(\.<locals>)?\.?<(listcomp|setcomp|dictcomp|genexpr)>")
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,10 +83,9 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the GPU needs longer for a step than the host took: then its queue was still filling up."""
         return sum(entry.gpu_seconds or 0.0 for entry in self.entries) > AHEAD * self.mean
 
-    def where(self, *phases: str) -> list[Line]:
-        """The lines of these phases, largest first."""
-        lines = [line for entry in self.entries if entry.phase in phases for line in entry.where]
-        return sorted(lines, key=lambda line: -line.share)
+    def where(self, phase: str) -> list[Line]:
+        """The lines of a phase, largest first."""
+        return next((entry.where for entry in self.entries if entry.phase == phase), [])
 
 
 def draw(process: Process, iterations: Iterations) -> Ledger:
@@ -96,9 +97,7 @@ def draw(process: Process, iterations: Iterations) -> Ledger:
     looks = _looks(process, iterations, begin, end)
     seconds = dict(zip(wire.PHASES, per_step.tolist(), strict=True))
     own = looks.get("other") or [  # too short for a look
-        s
-        for s in _counted(process.stretches, process, iterations, begin, end)
-        if s.iterator not in iterations.eval_iterators
+        sample for sample, evaluates in _counted(process.stretches, process, iterations, begin, end) if not evaluates
     ]
     known = _attributed(own)
     seconds["unattributed"] = seconds["other"] * (1 - known)
@@ -120,9 +119,8 @@ def draw(process: Process, iterations: Iterations) -> Ledger:
 
 def _looks(process: Process, iterations: Iterations, begin: float, end: float) -> dict[str, list[Sample]]:
     by_phase: dict[str, list[Sample]] = {}
-    for sample in _counted(process.samples, process, iterations, begin, end):
-        phase = "eval" if sample.iterator in iterations.eval_iterators else wire.PHASES[sample.phase]
-        by_phase.setdefault(phase, []).append(sample)
+    for sample, evaluates in _counted(process.samples, process, iterations, begin, end):
+        by_phase.setdefault("eval" if evaluates else wire.PHASES[sample.phase], []).append(sample)
     return by_phase
 
 
@@ -144,14 +142,22 @@ def _spent(process: Process, iterations: Iterations) -> tuple[Floats, float, flo
     return spent, float(process.starts()[first]), float(rows["end"][last])
 
 
-def _counted(samples: list[Sample], process: Process, iterations: Iterations, begin: float, end: float) -> list[Sample]:
-    """Those after warm-up and outside of the kernel window."""
+def _counted(
+    samples: list[Sample], process: Process, iterations: Iterations, begin: float, end: float
+) -> list[tuple[Sample, bool]]:
+    """Those after warm-up and outside of the kernel window, and whether each fell into evaluation.
+
+    What follows the last batch of an evaluation is not part of it, as it is not in the seconds: see `_spent`.
+    """
     within = [s for s in samples if begin <= s.at <= end]
-    if not iterations.windowed.any():
-        return within
     rows = np.searchsorted(process.rows["end"], [s.at for s in within])
-    counts = ~np.append(iterations.windowed, False)[rows]
-    return [s for s, counted in zip(within, counts.tolist(), strict=True) if counted]
+    counts = ~iterations.windowed[rows]
+    evaluates = iterations.kind[rows] == EVAL
+    return [
+        (sample, evaluated)
+        for sample, counted, evaluated in zip(within, counts.tolist(), evaluates.tolist(), strict=True)
+        if counted
+    ]
 
 
 def _attributed(samples: list[Sample]) -> float:
@@ -201,12 +207,18 @@ def heaviest_function(where: list[Line]) -> Line | None:
     """The first line of the function that most of the lines' shares lie in; its share is theirs together."""
     shares: dict[tuple[str, str], float] = {}
     for line in where:
-        shares[line.file, line.function] = shares.get((line.file, line.function), 0.0) + line.share
+        function = (line.file, _written_in(line))
+        shares[function] = shares.get(function, 0.0) + line.share
     if not shares:
         return None
     most = max(shares, key=lambda function: shares[function])
-    first = next(line for line in where if (line.file, line.function) == most)
-    return msgspec.structs.replace(first, share=min(shares[most], 1.0))
+    first = next(line for line in where if (line.file, _written_in(line)) == most)
+    return msgspec.structs.replace(first, function=most[1], share=min(shares[most], 1.0))
+
+
+def _written_in(line: Line) -> str:
+    """The function that a line is part of; before Python 3.12, comprehensions were functions of their own."""
+    return _COMPREHENSIONS.sub("", line.function)
 
 
 def _inside(sample: Sample) -> str | None:

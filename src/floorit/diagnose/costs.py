@@ -1,4 +1,4 @@
-"""Findings that are one or more phases of the ledger: the cost is their share, the bound follows from it."""
+"""Findings that are a phase of the ledger, with the code around it: the cost is its share, the bound follows."""
 
 from __future__ import annotations
 
@@ -8,53 +8,55 @@ from functools import partial
 import msgspec
 
 from floorit.analyse import callers
-from floorit.analyse.ledger import Ledger, Line
-from floorit.analyse.stepmodel import bound, gain, without
-from floorit.diagnose import Facts, Finding
+from floorit.analyse.ledger import Ledger, Line, lines
+from floorit.analyse.stepmodel import Change, bound, gain
+from floorit.diagnose import Facts, Finding, around
 from floorit.diagnose.thresholds import FELT, NAMED
+from floorit.events import Sample
 from floorit.stats import seconds
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
-    """A removable cost: its code, the phases that make it up, and how it is said."""
+    """A removable cost: its code, the phase that it is, and how it is said."""
 
     code: str
-    phases: tuple[str, ...]
+    phase: str
     title: str
     meaning: str
     asking: Callable[[callers.Looks], list[Line]] | None = None  # the lines that ask for it
     batches_meanwhile: bool = False  # the loader's workers go on while it lasts
+    around: str | None = None  # what its own functions do besides; None: they are not looked for
 
 
 COSTS = (
     Cost(
         code="python-bound",
-        phases=("other",),
+        phase="other",
         title="the program's own code in the loop takes the time",
         meaning="time outside of loader, model, loss, backward and optimizer; the lines name it",
     ),
     Cost(
         code="loss-bound",
-        phases=("loss",),
+        phase="loss",
         title="computing the loss takes the time",
         meaning="from the end of the forward pass to the start of backward; its share of backward is not in it",
     ),
     Cost(
         code="recompute-bound",
-        phases=("recompute",),
+        phase="recompute",
         title="the backward pass computes activations a second time",
         meaning="activation checkpointing saves memory and pays with this time",
         asking=callers.checkpoint_calls,
     ),
     Cost(
         code="optimizer-bound",
-        phases=("optimizer",),
+        phase="optimizer",
         title="the optimizer takes the time",
         meaning="steps, clearing and clipping gradients, loss scaling",
     ),
     Cost(
         code="eval-bound",
-        phases=("eval",),
+        phase="eval",
         title="evaluation takes the time",
         meaning="passes over data without a backward pass, between training steps",
         asking=partial(callers.leaving_training, "eval"),
@@ -62,18 +64,26 @@ COSTS = (
     ),
     Cost(
         code="checkpoint-bound",
-        phases=("checkpoint",),
+        phase="checkpoint",
         title="saving checkpoints takes the time",
         meaning="torch.save and safetensors, while training waits",
         asking=partial(callers.leaving_training, "checkpoint"),
         batches_meanwhile=True,
+        around="in the functions that save, beside the writing",
     ),
     Cost(
         code="epoch-gap",
-        phases=("epoch_gap",),
+        phase="epoch_gap",
         title="the loop stands still between epochs",
         meaning="loader and workers are started again for each pass over the data",
         batches_meanwhile=True,
+    ),
+    Cost(
+        code="logging-bound",
+        phase="logging",
+        title="logging takes the time",
+        meaning="printing, progress bars, scalars, figures and images written by the training thread",
+        around="in the functions that make what is written",
     ),
 )
 
@@ -86,33 +96,51 @@ def find(facts: Facts) -> list[Finding]:
 
 def _is_felt(cost: Cost, facts: Facts) -> bool:
     """Where the GPU's idle time is known: whether the step is likely to feel it, or the GPU works meanwhile."""
-    return facts.needs.idle is None or gain(facts.needs, without(*cost.phases)).value > FELT
+    made = _around(cost, facts.ledger)
+    return facts.needs.idle is None or gain(facts.needs, _without(cost, made, facts.ledger)).value > FELT
+
+
+def _around(cost: Cost, ledger: Ledger) -> list[Sample]:
+    return around.find(cost.phase, ledger.looks) if cost.around else []
+
+
+def _of_own(made: list[Sample], ledger: Ledger) -> float:
+    """The share of the program's own code that is there for the cost."""
+    return len(made) / len(ledger.looks["other"]) if made else 0.0
+
+
+def _without(cost: Cost, made: list[Sample], ledger: Ledger) -> Change:
+    return Change(phases={cost.phase: 0.0, **({"other": 1 - _of_own(made, ledger)} if made else {})})
 
 
 def finding(cost: Cost, facts: Facts) -> Finding:
     """One cost as a finding, whatever its size."""
     ledger = facts.ledger
-    share = ledger.share(*cost.phases)
+    made = _around(cost, ledger)
+    beside = ledger.seconds("other") * _of_own(made, ledger)
     return Finding(
         code=cost.code,
         title=cost.title,
-        share=share,
-        bound=bound(facts.needs, without(*cost.phases)),
-        evidence=_evidence(cost, facts),
-        where=_where(cost, ledger),
+        share=(ledger.seconds(cost.phase) + beside) / ledger.mean if ledger.mean else 0.0,
+        bound=bound(facts.needs, _without(cost, made, ledger)),
+        evidence=_evidence(cost, facts, beside),
+        where=_where(cost, ledger, made),
     )
 
 
-def _evidence(cost: Cost, facts: Facts) -> list[str]:
+def _evidence(cost: Cost, facts: Facts, beside: float) -> list[str]:
     ledger = facts.ledger
-    said = [f"{seconds(ledger.seconds(*cost.phases))} of a step of {seconds(ledger.mean)}: {cost.meaning}"]
+    said = [f"{seconds(ledger.seconds(cost.phase))} of a step of {seconds(ledger.mean)}: {cost.meaning}"]
+    if beside:
+        said.append(f"and {seconds(beside)} {cost.around}; python-bound counts it too")
     if cost.batches_meanwhile and facts.workers is not None and facts.workers.count:
         said.append("the loader's workers make batches meanwhile: part of it may come back as waiting for data")
     return said
 
 
-def _where(cost: Cost, ledger: Ledger) -> list[Line]:
+def _where(cost: Cost, ledger: Ledger, made: list[Sample]) -> list[Line]:
     """The lines that ask for it, which are what can be changed, then those that it happens at."""
     asking = cost.asking(ledger.looks) if cost.asking else []
     known = {(line.file, line.line) for line in asking}
-    return asking + [line for line in ledger.where(*cost.phases) if (line.file, line.line) not in known]
+    happens = lines([*ledger.looks.get(cost.phase, ()), *made]) if made else ledger.where(cost.phase)
+    return asking + [line for line in happens if (line.file, line.line) not in known]

@@ -12,7 +12,6 @@ from floorit.diagnose import (
     debugging,
     device,
     input,
-    logs,
     memory,
     settings,
     syncs,
@@ -29,7 +28,7 @@ def diagnose(facts: Facts, points: list[SyncPoint], out: OutOfMemory | None = No
     That is told where there is no cost, and where the GPU is seen to be busy with it. What is found without a bound
     comes after: it may be worth nothing. Only `healthy` would belie it.
     """
-    costing = input.find(facts) + costs.find(facts) + logs.find(facts) + syncs.find(facts, points) + device.find(facts)
+    costing = input.find(facts) + costs.find(facts) + syncs.find(facts, points) + device.find(facts)
     removable = sorted(costing, key=lambda f: -(f.bound or 0))
     ran_out = memory.find(out)
     died = ran_out if out is not None and out.ended else []
@@ -71,6 +70,7 @@ def _the_rest(facts: Facts) -> Finding:
 
 
 def _computing(facts: Facts, share: float, said: str) -> Finding:
+    """The model's lines are named, as these can be changed: that of `backward()` says nothing."""
     kinds = facts.gpu.kinds[:3] if facts.gpu is not None else []
     most = f"of its kernels' time {', '.join(f'{kind.kind} {kind.share:.0%}' for kind in kinds)}"
     return Finding(
@@ -79,5 +79,5 @@ def _computing(facts: Facts, share: float, said: str) -> Finding:
         share=share,
         bound=bound_of(share),
         evidence=[said, *([most] if kinds else [])],
-        where=facts.ledger.where("forward", "backward"),
+        where=facts.ledger.where("forward") or facts.ledger.where("backward"),
     )

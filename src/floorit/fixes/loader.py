@@ -105,8 +105,11 @@ def _decode_cache(known: Known) -> Estimate | str:
     function = heaviest_function(where)
     if function is None:
         return "which lines of the dataset take the time was not seen"
-    rest = max(1 - sum(line.share for line in where), 0.0)
-    return gain(known.needs, Change(loader=Range(rest, 1 - function.share, 1 - where[0].share / 2)))
+    # A sample can be kept, a batch cannot: which samples it has changes with each epoch.
+    kept = known.workers.dataset_share
+    most = 1.0 if kept is None else kept
+    spared = (sum(line.share for line in where), function.share, where[0].share / 2)
+    return gain(known.needs, Change(loader=Range(*(1 - min(part, most) for part in spared))))
 
 
 FIXES = (

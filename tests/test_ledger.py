@@ -1,0 +1,56 @@
+"""To which phase a look at the stack is counted, and which lines are named for it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from test_callers import look
+from test_iterations import Rows
+
+from floorit.analyse import iterations, ledger
+from floorit.analyse.input import _lines_of_loader
+from floorit.analyse.ledger import Line, heaviest_function
+from floorit.events import Process, Sample
+from floorit.record import wire
+
+
+def seen(at: float, phase: int, iterator: int, *stack: str) -> Sample:
+    return msgspec.structs.replace(look(*stack), at=at, phase=phase, iterator=iterator)
+
+
+def test_what_follows_the_last_batch_of_an_evaluation_is_not_evaluation() -> None:
+    """Its pass is still the last that was made when the program saves, or goes on without a loader."""
+    rows = Rows().start(3.0).train(10).end_pass(seconds=0.5).evaluate(2).end_pass(2).train(10, iterator=3)
+    process = rows.process()
+    evaluates, saves = 104.6, 105.0  # 3 s start, 1 s training, 0.5 s, 0.25 s of evaluation, 0.5 s
+    process.samples += [
+        seen(evaluates, wire.FORWARD, 2, "net.py:5", "train.py:30"),
+        seen(saves, wire.CHECKPOINT, 2, "train.py:31"),
+    ]
+    found = iterations.find(process)
+    assert found is not None
+    looks = ledger.draw(process, found).looks
+    assert {phase: [s.at for s in samples] for phase, samples in looks.items()} == {
+        "eval": [evaluates],
+        "checkpoint": [saves],
+    }
+
+
+def test_the_loop_that_asks_for_a_batch_does_not_make_it() -> None:
+    """Torch's code that puts a batch together has no line of the program inside of the loop's own."""
+    process = Process()
+    process.samples += [seen(1.0, wire.FORWARD, 1, "net.py:5@forward", "train.py:20@train")]
+    collates = seen(1.0, wire.DATA_WAIT, 1, "train.py:18@train")
+    reads = seen(1.0, wire.DATA_WAIT, 1, "data.py:7@read", "train.py:18@train")
+    found = _lines_of_loader([collates] * 3 + [reads], process)
+    assert [(line.function, line.share) for line in found] == [("read", pytest.approx(0.25))]
+
+
+def test_a_comprehension_is_part_of_the_function_it_is_written_in() -> None:
+    def at(line: int, function: str, share: float) -> Line:
+        return Line(file="data.py", line=line, function=function, share=share)
+
+    inner = [at(4, "parse.<locals>.<listcomp>", 0.3), at(5, "parse.<locals>.<listcomp>.<genexpr>", 0.2)]
+    most = heaviest_function([at(9, "read", 0.4), *inner, at(6, "parse.<locals>.clean", 0.1)])
+    assert most is not None
+    assert (most.function, most.line, most.share) == ("parse", 4, pytest.approx(0.5))
