@@ -36,7 +36,7 @@ class Quantiles:
     def __init__(self):
         self.borders = [b / 50 for b in range(-150, 151)]
         self.counts, self.sums = [0] * 302, [0.0] * 302
-        self.least = [0.0] * 302
+        self.least, self.most = [0.0] * 302, [0.0] * 302
 
     def add(self, values):
         for value in values:
@@ -44,6 +44,7 @@ class Quantiles:
             self.counts[place] += 1
             self.sums[place] += value
             self.least[place] = min(self.least[place], value)
+            self.most[place] = max(self.most[place], value)
         return max(range(302), key=self.counts.__getitem__)
 
 
