@@ -138,6 +138,11 @@ def test_waiting_for_data_comes_first_where_it_is_most() -> None:
     assert codes(of)[0] == "input-bound"
 
 
+def test_workers_that_share_cores_are_not_named_where_nobody_waits_for_them() -> None:
+    needs = simulation.needs(Program(host=TRAIN, batch=0.010, workers=2))
+    assert "input-bound" not in codes(of_needs(msgspec.structs.replace(needs, cores=1.0)))
+
+
 def test_a_floor_that_was_measured_is_the_bound_of_waiting_for_data() -> None:
     of = facts(Program(host=TRAIN, gpu=WORK, batch=0.400, workers=2), without_data=0.050)
     [first] = [f for f in verdict.diagnose(of, []) if f.code == "input-bound"]

@@ -58,13 +58,14 @@ def step(needs: Needs, change: Change) -> Estimate:
     )
 
 
-def bound(needs: Needs, change: Change) -> float:
+def bound(needs: Needs, change: Change, *, alone: bool = False) -> float:
     """The speed-up if all that a change could take away went, and no wait for data came in its place.
 
-    Without workers' work, a loop that shared its cores with them may become faster too.
+    `alone`: and the loop no longer shared its cores with the loader's workers.
     """
     saved = _in_loop(needs, change, "best")
-    saved += (1 - change.phases.get("data_wait", 1.0)) * needs.loop * (1 - 1 / needs.crowd)
+    if alone:
+        saved += (needs.loop - saved) * (1 - 1 / needs.crowd)
     saved += sum((1 - change.phases.get(phase, 1.0)) * needs.host.get(phase, 0.0) for phase in BETWEEN)
     waited = (1 - change.phases.get("data_wait", 1.0)) * needs.host.get("data_wait", 0.0)
     if needs.gpu is not None:

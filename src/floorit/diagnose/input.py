@@ -13,10 +13,10 @@ from floorit.stats import seconds
 def find(facts: Facts) -> list[Finding]:
     """One finding, if waiting for the loader is worth naming."""
     share = facts.ledger.share("data_wait")
-    measured = facts.without_data
-    most = facts.needs.step / measured if measured else bound(facts.needs, without("data_wait"))
-    if most <= NAMED:
+    measured, no_wait = facts.without_data, without("data_wait")
+    if (facts.needs.step / measured if measured else bound(facts.needs, no_wait)) <= NAMED:
         return []
+    most = facts.needs.step / measured if measured else bound(facts.needs, no_wait, alone=True)
     reason, where = _reason(facts.workers, facts.ledger.seconds("data_wait"))
     return [
         Finding(
