@@ -20,7 +20,7 @@ from floorit.analyse.syncs import SyncPoint
 from floorit.diagnose import Finding
 from floorit.fixes import ALL
 from floorit.fixes.fix import Known
-from floorit.report.terminal import _findings
+from floorit.report import findings
 from floorit.stats import Estimate
 
 CODES = [
@@ -232,7 +232,7 @@ def test_a_healthy_program_is_promised_nothing(code: str, of: Known) -> None:
 def test_the_terminal_says_what_to_do_and_what_not() -> None:
     of = known(STARVED, where=[line(0.9)], loader={"busy_share": 1.0})
     drawn = Console(width=100, record=True, file=io.StringIO())
-    drawn.print(Group(*_findings(plan.advise([finding("input-bound")], of))))
+    drawn.print(Group(*findings.render(plan.advise([finding("input-bound")], of))))
     text = drawn.export_text()
     assert "what to do" in text
     assert "workers=8" in text

@@ -8,16 +8,18 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
 from floorit import __version__, demo, floorrun, hardware, headroom, launch, live, runfile, telemetry, usage
 from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
-from floorit.report import beside, build, model, terminal
+from floorit.report import beside, build, model, terminal, words
 from floorit.truth import SCALES, Scale
 
 FOLDER = "floorit-runs"
+_Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 _RUN_EXAMPLES = """\
 examples:
@@ -95,6 +97,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"floorit {__version__}")
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
 
+    _add_run(verbs)
+    _add_report(verbs)
+    _add_demo(verbs)
+    env = verbs.add_parser("env", help="describe this machine and the torch that programs would use")
+    env.add_argument("--json", action="store_true", help="as JSON")
+    env.set_defaults(verb=_env)
+    return parser
+
+
+def _add_run(verbs: _Verbs) -> None:
     run = verbs.add_parser(
         "run",
         help="run a training program once and say where its time went",
@@ -103,9 +115,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_RUN_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    run.add_argument(
-        "--out", type=Path, metavar="DIR", help=f"folder for record and report (default: a new one in {FOLDER}/)"
-    )
+    _add_out(run)
     run.add_argument("--steps", type=_positive, metavar="N", help="end the program, cleanly, after N steady steps")
     run.add_argument(
         "--floor",
@@ -118,6 +128,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--quiet", action="store_true", help="no live line, no ledger: only the files")
     run.set_defaults(verb=_run)
 
+
+def _add_report(verbs: _Verbs) -> None:
     report = verbs.add_parser(
         "report",
         help="draw the report of a recorded run again",
@@ -130,6 +142,8 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--json", action="store_true", help="print report.json instead")
     report.set_defaults(verb=_report)
 
+
+def _add_demo(verbs: _Verbs) -> None:
     shown = verbs.add_parser(
         "demo",
         help="run one of five slow training programs and show what was found beside what is true",
@@ -140,15 +154,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     shown.add_argument("case", nargs="?", default=demo.DEFAULT, metavar="CASE", help=f"default: {demo.DEFAULT}")
     shown.add_argument("--scale", choices=SCALES, help="its size (default: gpu if torch can use one, else cpu)")
-    shown.add_argument(
-        "--out", type=Path, metavar="DIR", help=f"folder for record and report (default: a new one in {FOLDER}/)"
-    )
+    _add_out(shown)
     shown.set_defaults(verb=_demo, steps=None, floor=False, warmup=None, no_window=False, json=False, quiet=False)
 
-    env = verbs.add_parser("env", help="describe this machine and the torch that programs would use")
-    env.add_argument("--json", action="store_true", help="as JSON")
-    env.set_defaults(verb=_env)
-    return parser
+
+def _add_out(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--out", type=Path, metavar="DIR", help=f"folder for record and report (default: a new one in {FOLDER}/)"
+    )
 
 
 def _add_warmup(verb: argparse.ArgumentParser) -> None:
@@ -181,7 +194,7 @@ def _demo(options: argparse.Namespace) -> int:
     folder = _make_folder(options.out, case.name)
     data = demo.make_data(case, scale, python.path, sys.stderr)
     options.command = demo.command(case, scale, python.path, data, folder / "train")
-    print(f"floorit: recording {' '.join(map(terminal.relative, options.command))}", file=sys.stderr, flush=True)
+    print(f"floorit: recording {' '.join(map(words.relative, options.command))}", file=sys.stderr, flush=True)
     report, code = _record(options.command, folder, options)
     terminal.draw(beside.render(beside.compare(report, case.truth, case.folder, scale)), sys.stderr)
     return launch.leave_like(code)

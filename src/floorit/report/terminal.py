@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import os
-from pathlib import Path
 from typing import TextIO
 
 from rich.console import Console, Group, RenderableType
@@ -17,26 +15,18 @@ from floorit.analyse.input import Workers
 from floorit.analyse.job import Job
 from floorit.analyse.ledger import Entry, Line
 from floorit.analyse.settings import Setting
-from floorit.diagnose import Finding, FixAdvice, Rewrite
 from floorit.diagnose.settings import word
-from floorit.fixes.fix import CLAIMED, NO_LOADER
 from floorit.hardware import Environment
+from floorit.report import findings
 from floorit.report.model import NO_CUDA, Report
 from floorit.report.paths import with_short_paths
-from floorit.stats import Estimate, seconds
+from floorit.report.words import duration, interval, number, place, relative, several, size
+from floorit.stats import seconds
 
 WIDTH = 100  # in a pipe, and at most
 BAR = 24  # columns of a full bar
 SMALL = 0.005  # shares under this are gathered in one row
 WITH_LINE = 0.02  # of a phase with less, the line that was seen most is chance
-MOST_ADVICE = 3  # fixes, and fixes that would not help
-_RISKS = {
-    "exact": "same results",
-    "rounding": "other rounding",
-    "order": "other order of data",
-    "training": "changes training",
-}
-_EFFORTS = {"a flag": "a setting", "a few lines": "a few lines", "a rewrite": "a rewrite"}
 _COLOURS = {
     "data_wait": "red",
     "h2d": "magenta",
@@ -102,7 +92,7 @@ def render(report: Report) -> RenderableType:
         parts += [
             Text(f"floorit: {report.summary}", style="bold"),
             *_untrained_hints(report),
-            *_findings(report.findings),
+            *findings.render(report.findings),
         ]
     else:
         parts += [_headline(report), *_job(report.job), Text(), _ledger(report.ledger), Text()]
@@ -112,7 +102,7 @@ def render(report: Report) -> RenderableType:
             parts += [_gpu(report.gpu), Text()]
         if report.floor is not None:
             parts += [_floor(report.floor), Text()]
-        parts += [*_lines(report), *_settings(report.settings), *_findings(report.findings)]
+        parts += [*_lines(report), *_settings(report.settings), *findings.render(report.findings)]
     parts += [*_missing(report), *_footer(report)]
     return Group(*parts)
 
@@ -322,83 +312,6 @@ def _line(line: Line) -> str:
     return f"{line.share:4.0%}  {place(line)}  {line.function}"
 
 
-def _findings(findings: list[Finding]) -> list[RenderableType]:
-    """The verdict in full, the others in a line each."""
-    if not findings:
-        return []
-    first = findings[0]
-    table = Table.grid(padding=(0, 2, 0, 0))  # so that what wraps stays under what it belongs to
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row("verdict", Text(f"{first.code}: {first.title}", style="bold"))
-    said = [_weight(first), *first.evidence, *(f"at {place(line)}  {line.function}" for line in first.where[:3])]
-    for line in filter(None, said):
-        table.add_row("", Text(line))
-    for what, says in _to_do(findings):
-        table.add_row(what, says)
-    for finding in findings[1:]:
-        at = f"at {place(finding.where[0])}" if finding.where else ""
-        weight = _weight(finding) or finding.title
-        table.add_row("also", Text(f"{finding.code}: {', '.join(filter(None, [weight, at]))}"))
-    return [table, Text()]
-
-
-def _to_do(findings: list[Finding]) -> list[tuple[str, Text]]:
-    """The fixes that promise most, whichever finding they answer, and what people would try in vain."""
-    fixes = {fix.code: (fix, fix.speedup) for finding in findings for fix in finding.fixes}
-    ranked = [
-        ((fix.risk == "training", -gain.value), _set(fix), _promise(fix, gain))
-        for fix, gain in fixes.values()
-        if gain is not None and gain.value > CLAIMED
-    ]
-    ranked += [
-        (
-            (False, -f.rewrite.halved.value),
-            f"rewrite {f.rewrite.where.function} ({place(f.rewrite.where)})",
-            _halved(f.rewrite),
-        )
-        for f in findings[:1]
-        if f.rewrite is not None
-    ]
-    said = [Text.assemble((what, "bold"), f"  {promise}") for _, what, promise in sorted(ranked)[:MOST_ADVICE]]
-    by_reason: dict[str, list[str]] = {}
-    for no in findings[0].not_advised:
-        if no.reason == NO_LOADER:
-            continue  # who has none knows
-        by_reason.setdefault(no.reason, []).append(no.code)
-    vain = [Text(f"{', '.join(codes)}: {reason}") for reason, codes in by_reason.items()][:MOST_ADVICE]
-    if not said and findings[0].bound is not None and findings[0].code != "out-of-memory":
-        said = [Text(f"no change that floorit knows of would make it {CLAIMED - 1:.0%} faster")]
-    return [*_headed("what to do", said), *_headed("would not help", vain)]
-
-
-def _headed(head: str, lines: list[Text]) -> list[tuple[str, Text]]:
-    return [(head if i == 0 else "", line) for i, line in enumerate(lines)]
-
-
-def _set(fix: FixAdvice) -> str:
-    return fix.code if fix.value is None else f"{fix.code}={word(fix.value)}"
-
-
-def _promise(fix: FixAdvice, gain: Estimate) -> str:
-    risk = f"{_RISKS[fix.risk]} {fix.proviso}".rstrip()
-    return f"{speedup(gain)} ({risk}; {_EFFORTS[fix.effort]}): {fix.summary}"
-
-
-def _halved(rewrite: Rewrite) -> str:
-    return f"{speedup(rewrite.halved)} if it took half its time, {speedup(rewrite.gone)} if none"
-
-
-def _weight(finding: Finding) -> str:
-    """How much of the step it is, and the most that could be gained."""
-    if finding.share is None:
-        return ""
-    share = f"{finding.share:.0%} of the step"
-    if finding.bound is None or finding.code in ("compute-bound", "healthy"):
-        return ""  # the evidence says it, and nothing is to be gained
-    return f"{share}; without it at most {finding.bound:.2f}x faster"
-
-
 def _missing(report: Report) -> list[RenderableType]:
     said_above = {"floor: the physical limit", "floor: without data", "workers.supply", "workers.time_in"}
     by_reason: dict[str, list[str]] = {}
@@ -460,53 +373,3 @@ def _environment_rows(e: Environment) -> list[tuple[str, str]]:
         ("disk", f"{size(e.disk)} free"),
         ("system", known(e.system)),
     ]
-
-
-def duration(value: float) -> str:
-    """A long time in two units, a short one in one."""
-    minutes, hours = round(value / 60), round(value / 3600)
-    if value < 100:
-        return seconds(value)
-    if minutes < 60:
-        return f"{value // 60:.0f} min {value % 60:.0f} s"
-    if hours < 100:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{hours // 24} d {hours % 24} h"
-
-
-def number(value: float) -> str:
-    """Three figures, never as a power of ten."""
-    digits = 2 - math.floor(math.log10(abs(value))) if value else 0
-    return f"{round(value, digits):,.{max(digits, 0)}f}"
-
-
-def several(count: int, noun: str) -> str:
-    """A count with its noun."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def size(value: int | None) -> str:
-    """Bytes as GiB."""
-    return "unknown" if value is None else f"{value / 2**30:.3g} GiB"
-
-
-def interval(estimate: Estimate) -> str:
-    """A number with its interval."""
-    return f"{seconds(estimate.value)} ({seconds(estimate.low)} to {seconds(estimate.high)})"
-
-
-def speedup(estimate: Estimate) -> str:
-    """A predicted speed-up: from the least that is sure to the most that is possible."""
-    low, high = f"{estimate.low:.2f}", f"{estimate.high:.2f}"
-    return f"{high}x as fast" if low == high else f"{low} to {high}x as fast, likely {estimate.value:.2f}"
-
-
-def place(line: Line) -> str:
-    """file:line."""
-    return f"{line.file}:{line.line}"
-
-
-def relative(path: str) -> str:
-    """A path as one would type it from here, if that is shorter."""
-    short = os.path.relpath(path) if Path(path).is_absolute() else path
-    return short if len(short) < len(path) and not short.startswith("../..") else path

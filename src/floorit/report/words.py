@@ -1,0 +1,60 @@
+"""Figures and places as they are written for a person."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+from floorit.analyse.ledger import Line
+from floorit.stats import Estimate, seconds
+
+
+def duration(value: float) -> str:
+    """A long time in two units, a short one in one."""
+    minutes, hours = round(value / 60), round(value / 3600)
+    if value < 100:
+        return seconds(value)
+    if minutes < 60:
+        return f"{value // 60:.0f} min {value % 60:.0f} s"
+    if hours < 100:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{hours // 24} d {hours % 24} h"
+
+
+def number(value: float) -> str:
+    """Three figures, never as a power of ten."""
+    digits = 2 - math.floor(math.log10(abs(value))) if value else 0
+    return f"{round(value, digits):,.{max(digits, 0)}f}"
+
+
+def several(count: int, noun: str) -> str:
+    """A count with its noun."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def size(value: int | None) -> str:
+    """Bytes as GiB."""
+    return "unknown" if value is None else f"{value / 2**30:.3g} GiB"
+
+
+def interval(estimate: Estimate) -> str:
+    """A number with its interval."""
+    return f"{seconds(estimate.value)} ({seconds(estimate.low)} to {seconds(estimate.high)})"
+
+
+def speedup(estimate: Estimate) -> str:
+    """A predicted speed-up: from the least that is sure to the most that is possible."""
+    low, high = f"{estimate.low:.2f}", f"{estimate.high:.2f}"
+    return f"{high}x as fast" if low == high else f"{low} to {high}x as fast, likely {estimate.value:.2f}"
+
+
+def place(line: Line) -> str:
+    """file:line."""
+    return f"{line.file}:{line.line}"
+
+
+def relative(path: str) -> str:
+    """A path as one would type it from here, if that is shorter."""
+    short = os.path.relpath(path) if Path(path).is_absolute() else path
+    return short if len(short) < len(path) and not short.startswith("../..") else path
