@@ -1,19 +1,22 @@
 """The same events on the GPU's clock: CUDA events from a pool, read when they are done, never waited for.
 
-Where the stretch between two borders is short, only some are marked, so that the marks cost at most half a percent.
+Where the stretches between two borders are short, only some are marked, so that the marks cost at most 0.3 %.
 """
 
 from array import array
 from collections import deque
 from itertools import pairwise
+from random import Random
 from time import perf_counter_ns
 
 from .wire import MARKS, MARKS_IN, MARKS_OUT
 
-_SHARE = 0.005  # of a stretch's host time that its marks may cost, on average
-_MOST_BETWEEN = 100  # stretches from one marked to the next
+_SHARE = 0.003  # of the host's time that marks may cost, on average
 _MOST_WAITING = 64  # stretches whose events are not done yet
 _MOST_MARKS = 2000  # in one stretch
+# After a rest so many stretches at most are let pass, at random. A rest is likely to end in a long one, and what follows
+# it may be unlike the rest: a loop that updates two models in turn would have but one of them marked.
+_MOST_PASSED = 3
 
 
 class EventTrack:
@@ -29,16 +32,19 @@ class EventTrack:
         self._began = None  # MARKS_IN of the stretch being marked
         self._opened = perf_counter_ns()
         self._cost = 0
-        self._skip = 0  # stretches before the next marked one
+        self._rests_until = 0  # no stretch is marked before
+        self._passes = 0  # stretches that are let pass then
+        self._random = Random(0)  # its own stream: the program's is not touched
         self._done = []
 
     def open(self):
-        """A border has passed: perhaps mark what follows."""
-        if self._skip:
-            self._skip -= 1
-            return
-        if self._capturing():  # even asking after an event would spoil the program's graph
-            return
+        """A border has passed: perhaps mark what follows. Whether the next border is to be told of."""
+        if perf_counter_ns() < self._rests_until:
+            self._passes = self._random.randint(0, _MOST_PASSED)
+            return False
+        if self._passes or self._capturing():  # even asking after an event would spoil the program's graph
+            self._passes = max(self._passes - 1, 0)
+            return True
         self._read()
         if len(self._waiting) < _MOST_WAITING:
             self._opened = perf_counter_ns()
@@ -46,6 +52,7 @@ class EventTrack:
             self._log.mark = self._mark
             self._began = self._mark()
             self._log.events.append((self._began, MARKS_IN))
+        return True
 
     def close(self):
         """A border comes."""
@@ -55,8 +62,7 @@ class EventTrack:
         self._log.events.append((self._mark(), MARKS_OUT))
         if self._began is not None:  # the last mark could be made
             self._waiting.append((began, self._marks))
-            allowed = (perf_counter_ns() - self._opened) * _SHARE
-            self._skip = min(_MOST_BETWEEN, int(self._cost / max(allowed, 1)))
+            self._rests_until = self._opened + int(self._cost / _SHARE)
         self._stop()
 
     def end(self):

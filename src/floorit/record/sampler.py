@@ -17,7 +17,7 @@ from time import perf_counter, perf_counter_ns
 # it has run. A look takes the GIL from the program for a moment.
 FIRST_PERIOD, LAST_PERIOD = 0.02, 0.4
 PERIOD_SHARE = 1 / 100
-FLUSH_EVERY = 5, 0.4  # periods, seconds; whichever is less: so at most the last second is not in the record
+FLUSH_EVERY = 0.3  # seconds, or a look's period: so at most the last second is not in the record
 # While it looks, a thread that waits for the GIL gets it after so many seconds, not after Python's 5 ms: else looks
 # would be put off to the next call that happens to release it, and pure Python would never be seen.
 SWITCH_INTERVAL = 5e-5
@@ -89,7 +89,7 @@ class Sampler:
                 if not self._blind:
                     self._try_to_look()
                 now = perf_counter()
-                if now - flushed >= min(FLUSH_EVERY[0] * self._period(), FLUSH_EVERY[1]):
+                if now - flushed >= FLUSH_EVERY:
                     flushed = now
                     self._flush()
         except Exception as error:
@@ -110,6 +110,8 @@ class Sampler:
     def _look(self):
         if self.awake is not None and not self.awake[0]:
             return
+        if self._log.marker is not None:
+            self._log.attend = self._log.at_border
         frame = sys._current_frames().get(self._log.thread)
         if frame is None:
             return
