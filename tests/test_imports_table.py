@@ -19,7 +19,8 @@ MAY_IMPORT = {
     "stats": set(),
     "clock": {"record"},  # only record.wire, see below
     "replay": {"clock", "record"},
-    "events": {"record", "replay"},
+    "qualnames": set(),
+    "events": {"qualnames", "record", "replay"},
     "truth": {"stats"},
     "hardware": set(),
     "vitals": set(),

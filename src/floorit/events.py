@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from floorit.errors import RecordError
+from floorit.qualnames import qualname
 from floorit.record import wire
 from floorit.replay import Replay, Row
 
@@ -75,6 +76,14 @@ class Place(msgspec.Struct, frozen=True):
     def is_users(self) -> bool:
         """Whether it is in the program's own code."""
         return self.origin == "user"
+
+
+def _place(note: dict[str, Any]) -> Place:
+    file, function = str(note["file"]), str(note["function"])
+    if "first" in note:
+        function = qualname(file, int(note["first"]), function)
+    calls = tuple(map(str, note.get("calls", ())))
+    return Place(file, int(note["line"]), function, str(note["origin"]), calls)
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -263,9 +272,7 @@ class Process:
         elif kind in ("loader", "iterator", "optimizer"):
             getattr(self, kind + "s")[note["id"]] = note
         elif kind == "place":
-            calls = tuple(map(str, note.get("calls", ())))
-            place = Place(str(note["file"]), int(note["line"]), str(note["function"]), str(note["origin"]), calls)
-            self._places[note["pid"], note["id"]] = place
+            self._places[note["pid"], note["id"]] = _place(note)
         elif kind == "stack":
             places = (self._places.get((note["pid"], number)) for number in note["places"])
             self._stacks[note["pid"], note["id"]] = tuple(place for place in places if place is not None)

@@ -14,8 +14,8 @@ from .wire import MARKS, MARKS_IN, MARKS_OUT
 _SHARE = 0.003  # of the host's time that marks may cost, on average
 _MOST_WAITING = 64  # stretches whose events are not done yet
 _MOST_MARKS = 2000  # in one stretch
-# After a rest so many stretches at most are let pass, at random. A rest is likely to end in a long one, and what follows
-# it may be unlike the rest: a loop that updates two models in turn would have but one of them marked.
+# After a rest so many stretches at most are let pass, at random. A rest is likely to end in a long one: where a loop
+# updates two models in turn, only the other one's stretches would be marked.
 _MOST_PASSED = 3
 
 

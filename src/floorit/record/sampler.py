@@ -8,16 +8,14 @@ import _thread
 import dis
 import os
 import sys
-import sysconfig
 from itertools import count
 from random import Random
 from time import perf_counter, perf_counter_ns
 
-# Seconds between looks, on average: short at first, so that a short run has lines too, then in proportion to the time
-# it has run. A look takes the GIL from the program for a moment.
-FIRST_PERIOD, LAST_PERIOD = 0.02, 0.4
-PERIOD_SHARE = 1 / 100
-FLUSH_EVERY = 0.3  # seconds, or a look's period: so at most the last second is not in the record
+# Seconds between looks, on average, and between flushes: few at first, so that a short run has lines too, then in
+# proportion to the time it has run. Each takes the GIL from the program for a moment.
+LOOKS = (0.02, 0.4, 1 / 100)  # at first, at most, share of the time it has run
+FLUSHES = (0.1, 0.4, 1 / 10)  # so at most the last second is not in the record
 # While it looks, a thread that waits for the GIL gets it after so many seconds, not after Python's 5 ms: else looks
 # would be put off to the next call that happens to release it, and pure Python would never be seen.
 SWITCH_INTERVAL = 5e-5
@@ -85,11 +83,11 @@ class Sampler:
     def _loop(self, stop, done):
         flushed = perf_counter()
         try:
-            while not stop.acquire(timeout=self._period() * (0.5 + self._random.random())):
+            while not stop.acquire(timeout=self._period(*LOOKS) * (0.5 + self._random.random())):
                 if not self._blind:
                     self._try_to_look()
                 now = perf_counter()
-                if now - flushed >= FLUSH_EVERY:
+                if now - flushed >= self._period(*FLUSHES):
                     flushed = now
                     self._flush()
         except Exception as error:
@@ -104,8 +102,8 @@ class Sampler:
             self._blind = True  # the record is still to be written
             self._writer.note("missing", what="stack samples", reason=repr(error))
 
-    def _period(self):
-        return min(max((perf_counter() - self._began) * PERIOD_SHARE, FIRST_PERIOD), LAST_PERIOD)
+    def _period(self, first, longest, share):
+        return min(max((perf_counter() - self._began) * share, first), longest)
 
     def _look(self):
         if self.awake is not None and not self.awake[0]:
@@ -162,15 +160,19 @@ class Sampler:
             if len(self.places) >= MOST_PLACES:
                 return 0
             number = self.places[key] = next(self._numbers)
-            function = getattr(code, "co_qualname", code.co_name)
-            more = {"calls": _names(code, line)} if kind is USER and self.awake is not None else {}
+            function = getattr(code, "co_qualname", None)
+            more = {}
+            if kind is USER and function is None:
+                more["first"] = code.co_firstlineno
+            if kind is USER and self.awake is not None:
+                more["calls"] = _names(code, line)
             self._writer.note(
                 "place",
                 pid=os.getpid(),
                 id=number,
                 file=os.path.abspath(code.co_filename) if kind is USER else code.co_filename,
                 line=line,
-                function=function,
+                function=function or code.co_name,
                 origin=kind,
                 **more,
             )
@@ -210,11 +212,7 @@ def caller(skip=1):
 
 _origins = {}
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_STDLIB = tuple(
-    folder + os.sep
-    for folder in (sysconfig.get_path("stdlib"), os.path.dirname(os.path.realpath(os.__file__)))
-    if folder
-)
+_STDLIB = tuple(os.path.dirname(file) + os.sep for file in (os.__file__, os.path.realpath(os.__file__)))
 
 
 def origin(filename):

@@ -51,11 +51,18 @@ def _hooking(session, functions, files):
             if function is None:
                 continue  # this version of the library has none
             try:
-                session.hook(NAME, function, files.read, names=(argument,), gate=files.wanted)
+                names = (_parameter(function, argument),)
+                session.hook(NAME, function, files.read, names=names, gate=files.wanted)
             except Exception as error:
                 session.missing("%s (%s of %s)" % (NAME, name, module.__name__), repr(error))
 
     return hook
+
+
+def _parameter(function, name):
+    """The parameter of that name, or the first: some versions of tomli call theirs `__fp`."""
+    parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
+    return name if name in parameters else parameters[0]
 
 
 class _Files:
