@@ -17,7 +17,19 @@ SUFFIXES = (".yaml", ".yml", ".json", ".toml", ".ini", ".cfg", ".py")
 MOST_FILES, MOST_CALLS = 50, 2000  # who reads more reads data
 LAST = 100  # backward passes after which no more are noted
 # Libraries that read configurations on behalf of the program.
-READERS = ("yaml", "ruamel", "omegaconf", "hydra", "mmengine", "mmcv", "yacs", "fvcore", "detectron2", "jsonargparse")
+READERS = (
+    "yaml",
+    "ruamel",
+    "tomli",
+    "omegaconf",
+    "hydra",
+    "mmengine",
+    "mmcv",
+    "yacs",
+    "fvcore",
+    "detectron2",
+    "jsonargparse",
+)
 # module -> the functions in it that read a file, and their argument that says which
 _FUNCTIONS = {
     "yaml": (("load", "stream"),),
