@@ -48,7 +48,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
     processes = reader.run()
     trained = [t for process in processes if (t := _examine(process, run.warmup)) is not None]
     missing = [
-        *_missing(processes, reader.folder),
+        *_missing([*processes, *reader.workers.values()], reader.folder),
         *_device_missing(trained),
         *_settings_missing(run, trained),
     ]
@@ -131,6 +131,8 @@ def _workers_missing(workers: loader_input.Workers | None) -> list[Missing]:
     if not workers.time_in:
         none = "no look fell on a worker" if workers.count else "names that lines use are noted in workers only"
         said.append(Missing(what="workers.time_in", reason=none))
+    if not workers.watched_batches:
+        said.append(Missing(what="workers.operations", reason="no process made the second batch that is watched first"))
     return said
 
 
