@@ -67,8 +67,8 @@ class Alternative(msgspec.Struct, frozen=True, kw_only=True):
     """Another way to do the same, measured beside the present one."""
 
     what: str
-    seconds: Estimate  # a call: its median and quartiles
-    ratio: float  # of the present way's median
+    seconds: Estimate  # a call, on its core; with several threads, elapsed: its median and quartiles
+    ratio: float  # of the present way's median, by the same clock
     risk: Risk  # what it does to the results
     sample_seconds: float | None = None  # making a sample, if all these calls cost that; None: not to be foretold
     speedup: Estimate | None = None  # of the step; None where the loader is not what limits it
@@ -90,7 +90,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     matrix: list[list[float]] | None  # of the first warp
     threads: int | None  # that the library may use
     where: Line | None
-    measured: Estimate | None = None  # a call, by itself after the run: its median and quartiles
+    measured: Estimate | None = None  # a call, by itself after the run: the same
+    measured_on: str | None = None  # pictures, where they are not made up at the usual size
     alternatives: list[Alternative] = []
     missing: str | None = None  # why there are no alternatives
 
@@ -116,7 +117,7 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
     sample_seconds: float  # making a sample, collating included
     operations: list[Operation]
     reading: Reading | None  # None where next to nothing is read
-    files: dict[str, str]  # path -> function that read it
+    files: dict[str, list[str]]  # some of those that each function has read
 
 
 def find(notes: Sequence[dict[str, Any]], begin: float) -> Watched | None:
@@ -128,14 +129,18 @@ def find(notes: Sequence[dict[str, Any]], begin: float) -> Watched | None:
         return None
     keys = dict.fromkeys((call[0], _hashable(call[1])) for note in notes for call in note["calls"])
     found = [_operation(name, flag, notes, made, samples) for name, flag in keys]
-    files = {path: name for note in notes for path, name in note["files"].items()}
     return Watched(
         batches=len(notes),
         sample_seconds=made / samples,
         operations=sorted(found, key=lambda operation: -operation.share),
         reading=_reading(notes),
-        files=dict(list(files.items())[-MOST_FILES:]),
+        files={name: _files(name, notes) for name, _ in keys},
     )
+
+
+def _files(name: str, notes: Sequence[dict[str, Any]]) -> list[str]:
+    """The last ones."""
+    return list(dict.fromkeys(path for note in notes for path in note["files"].get(name, ())))[-MOST_FILES:]
 
 
 def _hashable(flag: Any) -> Any:

@@ -19,7 +19,7 @@ from .traces import hide_ours
 NAME = "image operations"
 FIRST = 2  # batch that is watched first: by then libraries are imported. Then every one after twice as many
 MOST_KINDS, MOST_SIZES = 64, 64  # calls that differ, and sizes of each, that are told apart in a batch
-MOST_FILES = 8  # read in a batch, whose paths are noted
+MOST_FILES = 8  # that a function reads in a batch, whose paths are noted
 _MATRIX = 9  # numbers in the largest matrix of a warp
 
 
@@ -165,8 +165,10 @@ class Operations:
         if size in call.sizes or len(call.sizes) < MOST_SIZES:
             call.sizes[size] = call.sizes.get(size, 0) + 1
         file = more.get("file")
-        if file is not None and len(self._files) < MOST_FILES:
-            self._files.setdefault(file, name)
+        if file is not None:
+            files = self._files.setdefault(name, [])
+            if len(files) < MOST_FILES and file not in files:
+                files.append(file)
 
 
 class _Call:

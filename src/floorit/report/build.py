@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from floorit import diagnose, vitals
-from floorit.analyse import floor, gpu, iterations, job, ledger, machine, memory, settings, syncs, trace
+from floorit.analyse import alternatives, floor, gpu, iterations, job, ledger, machine, memory, settings, syncs, trace
 from floorit.analyse import input as loader_input
 from floorit.diagnose import memory as memory_findings
 from floorit.diagnose import verdict
@@ -88,6 +88,8 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
     facts_of_run = _run_facts(trained, run.stopped)
     here = bare.environment
     needs = advice.needs_of(facts_of_run, first.step, first.ledger.entries, workers, watched, in_force, here)
+    if workers is not None:
+        workers = alternatives.with_measured(workers, run.images, needs)
     if watched is not None and needs.gpu is not None:
         watched = gpu.in_usual_step(watched, needs.gpu.likely, needs.within)
     facts = diagnose.Facts(
