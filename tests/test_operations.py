@@ -19,9 +19,9 @@ BATCH = 4
 
 PROGRAM = """
 import json, pickle, sys, time, traceback, types
-import cv2
 import numpy as np
 import torch
+import cv2  # after torch, when the recorder is already there
 from cv2 import resize
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
@@ -38,7 +38,7 @@ class Data(Dataset):
         self.spent, self.batch, self.held = {}, 0, None
 
     def __len__(self):
-        return 40
+        return 32
 
     def timed(self, name, function, *given, **more):
         began = time.perf_counter()
@@ -50,12 +50,12 @@ class Data(Dataset):
         if index % 4 == 0:
             self.spent, self.batch = {}, self.batch + 1
         picture = self.timed("cv2.imread", cv2.imread, "a.jpg")
-        small = self.timed("cv2.resize", resize, picture, (600, 500), interpolation=cv2.INTER_CUBIC)
+        small = self.timed("cv2.resize", resize, picture, (400, 320), interpolation=cv2.INTER_CUBIC)
         for _ in range(1 + index % 2):
-            small = self.timed("cv2.warpAffine", cv2.warpAffine, small, WARP, (600, 500), flags=cv2.INTER_CUBIC)
+            small = self.timed("cv2.warpAffine", cv2.warpAffine, small, WARP, (400, 320), flags=cv2.INTER_CUBIC)
         opened = Image.open("a.jpg")
         self.timed("PIL.ImageFile.ImageFile.load", opened.load)
-        other = self.timed("PIL.Image.Image.resize", opened.resize, (500, 400), Image.LANCZOS)
+        other = self.timed("PIL.Image.Image.resize", opened.resize, (400, 300), Image.LANCZOS)
         array = self.timed("numpy.load", np.load, "b.npy")
         if index % 4 == 3:
             with open("spent-%d.json" % self.batch, "w") as file:
@@ -78,8 +78,8 @@ class Data(Dataset):
 
 
 noise = np.random.default_rng(0)
-cv2.imwrite("a.jpg", noise.integers(0, 255, (800, 1000, 3), dtype=np.uint8))
-np.save("b.npy", noise.random((700, 700)))
+cv2.imwrite("a.jpg", noise.integers(0, 255, (500, 640, 3), dtype=np.uint8))
+np.save("b.npy", noise.random((500, 500)))
 model = torch.nn.Linear(3, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-12)
 for inputs in DataLoader(Data(), batch_size=4, num_workers=workers):
@@ -138,10 +138,10 @@ def test_sizes_and_settings_are_those_in_force(worker):
     folder, workers, _ = worker
     found = by_name(workers)
     resized = found["cv2.resize"]
-    assert (resized["shape"], resized["dtype"], resized["result"]) == ([800, 1000, 3], "uint8", [500, 600, 3])
+    assert (resized["shape"], resized["dtype"], resized["result"]) == ([500, 640, 3], "uint8", [320, 400, 3])
     assert (resized["setting"], resized["threads"]) == ("cubic", 1)
     assert found["PIL.Image.Image.resize"]["setting"] == "lanczos"
-    assert found["PIL.ImageFile.ImageFile.load"]["result"] == [800, 1000, 3]
+    assert found["PIL.ImageFile.ImageFile.load"]["result"] == [500, 640, 3]
     assert found["cv2.imread"]["where"]["file"] == str(folder / "train.py")
     assert sum(operation["share"] for operation in workers["operations"]) <= 1
 

@@ -259,10 +259,10 @@ def _floor(
     return floorrun.run(command, folder, trained, window=run.window)
 
 
-def _image_costs(run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace) -> Measured | None:
+def _image_costs(run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace) -> Measured:
     """What operations on images cost, of a program that ended well."""
     if run.exit_code:
-        return None
+        return Measured(reason="the program itself did not end well")
     if not options.quiet:
         print(f"floorit: measuring {imagecosts.MEANING}", file=sys.stderr, flush=True)
     return imagecosts.measure(watcher.reader)

@@ -7,6 +7,7 @@ its core, so that other programs do not count; what several do, by the clock on 
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import os
@@ -357,6 +358,8 @@ def _by_pil(to_pil: bool, reduce: int | None, is_jpeg: bool) -> dict[str, tuple[
 
 
 def _by_torchvision(to_pil: bool, reduce: int | None, is_jpeg: bool) -> dict[str, tuple[str, Decode]]:
+    if importlib.util.find_spec("torchvision") is None:
+        return {}  # without importing torch, which takes long
     import numpy
     import torch
     from torchvision.io import decode_jpeg

@@ -18,8 +18,8 @@ SECONDS = 6.0  # of measuring, in all
 PATIENCE = 60.0  # seconds for libraries to be imported and slow operations to have their fewest rounds
 
 
-def measure(reader: RecordReader) -> Measured | None:
-    """Of the first process that trained and whose batches were watched; None where there is nothing to measure."""
+def measure(reader: RecordReader) -> Measured:
+    """Of the first process that trained and whose batches were seen to work on images, or to read files."""
     for process in reader.run():
         watched = watched_batches(process, reader.workers_of(process))
         wanted = asked(watched) if watched is not None else []
@@ -27,7 +27,7 @@ def measure(reader: RecordReader) -> Measured | None:
         if wanted or files:
             plan = {"seconds": SECONDS, "operations": wanted, "files": files}
             return _run(process, plan, wanted)
-    return None
+    return Measured(reason="no operation on images and no file was seen where batches are made")
 
 
 def _run(process: Process, plan: dict[str, object], wanted: Sequence[dict[str, object]]) -> Measured:

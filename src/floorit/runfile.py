@@ -41,7 +41,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     floor: FloorRun | None = None  # None: it was not wished for
     headroom: Headroom | None = None  # as seen from outside
     usage: list[Usage] = []  # of the loaders' workers
-    images: Measured | None = None  # what operations on images cost; None: it was not wished for, or there are none
+    images: Measured | None = None  # what operations on images cost; None: it was not wished for
     told: Told | None = None  # what was declared, as its files were when the program ended
 
 

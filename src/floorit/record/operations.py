@@ -28,7 +28,8 @@ class Operations:
 
     def __init__(self, session):
         self._session = session
-        self._timed = {}  # id of a function written in C -> what stands in for it
+        self._wanted = {}  # module -> {function written in C: how a call of it is described}
+        self._timed = {}  # id of such a function -> what stands in for it
         self._stands = []
         self._hooks = []
         self._modules = 0  # that were imported when the program's own were last searched
@@ -51,13 +52,9 @@ class Operations:
 
     # -- what is watched ----------------------------------------------------------------------------------------
 
-    def time_c(self, module, name, describe):
-        """Time a function written in C, which can only be replaced."""
-        function = vars(module).get(name)
-        if callable(function):
-            timed = self._timed[id(function)] = Timed(self, function, "%s.%s" % (module.__name__, name), describe)
-            self._stands.append(self._session.patches.stand_in(module, name, timed))
-            self._modules = 0
+    def time_c(self, module, functions):
+        """Time functions written in C, which can only be replaced: {name: how a call is described} of a module."""
+        self._wanted[module] = functions
 
     def time_python(self, function, name, names, describe, whole=False):
         """Time a function written in Python. `whole`: what it calls is not timed by itself."""
@@ -69,23 +66,32 @@ class Operations:
             if described is None:
                 return None
             outer, self.inside, self.thread = (self.inside, self.thread), 0, None if whole else self.thread
-            return [outer, described, perf_counter_ns()]
-
-        def leave(token):  # it has raised
-            self.inside, self.thread = token[0]
+            return [perf_counter_ns(), outer, described, False]
 
         def result(token, _):
-            (outer, thread), (flag, size, more), started = token
-            spent = perf_counter_ns() - started
-            self.add(name, flag, size, spent - self.inside, more)
-            self.inside, self.thread = outer + spent, thread
+            token[-1] = True
 
-        hooks = self._session.hook(NAME, function, enter, leave, result, result_is_last=True, names=names)
+        def leave(token):
+            """Its last statement may be inside a `with` whose end takes time: that is over now."""
+            started, (outer, thread), (flag, size, more), returned = token
+            spent = perf_counter_ns() - started
+            if returned:
+                self.add(name, flag, size, spent - self.inside, more)
+            self.inside, self.thread = outer + (spent if returned else 0), thread
+
+        hooks = self._session.hook(NAME, function, enter, leave, result, names=names)
         hooks.rest()
         self._hooks.append(hooks)
 
-    def _find_aliases(self):
-        """`from cv2 import resize` in a module of the program's own."""
+    def _look_for_modules(self):
+        """Those whose functions are wanted, and modules of the program's own with `from cv2 import resize`.
+
+        They are looked for here and not as they are imported: OpenCV's module replaces itself while that happens.
+        """
+        for name in [name for name in self._wanted if name in sys.modules]:
+            module = sys.modules[name]
+            for function, describe in self._wanted.pop(name).items():
+                self._stand_in(module, name, function, describe)
         known = {id(stand.owner) for stand in self._stands}
         for module in list(sys.modules.values()):
             if type(module) is not ModuleType or id(module) in known:
@@ -97,6 +103,12 @@ class Operations:
                 timed = self._timed.get(id(value))
                 if timed is not None:
                     self._stands.append(self._session.patches.stand_in(module, name, timed))
+
+    def _stand_in(self, module, library, name, describe):
+        function = vars(module).get(name)
+        if callable(function):
+            timed = self._timed[id(function)] = Timed(self, function, "%s.%s" % (library, name), describe)
+            self._stands.append(self._session.patches.stand_in(module, name, timed))
 
     # -- a batch ------------------------------------------------------------------------------------------------
 
@@ -114,7 +126,7 @@ class Operations:
 
     def _watch(self):
         if len(sys.modules) != self._modules:
-            self._find_aliases()
+            self._look_for_modules()
             self._modules = len(sys.modules)
         self._read = _bytes_read()
         for stand in self._stands:

@@ -5,28 +5,28 @@ from functools import partial
 from ..imports import after_import
 from ..operations import NAME, path_of
 
+_FLAGS_OF_WARPS, _MATRIX = (4, "flags"), (1, "M")
 # function of cv2 -> (position, name) of its first picture, and of what tells its calls apart
 _CV2 = {
     "imread": ((0, "filename"), (1, "flags")),
     "imdecode": ((0, "buf"), (1, "flags")),
     "imencode": ((1, "img"), (0, "ext")),
     "resize": ((0, "src"), (5, "interpolation")),
-    "warpAffine": ((0, "src"), (4, "flags")),
-    "warpPerspective": ((0, "src"), (4, "flags")),
+    "warpAffine": ((0, "src"), _FLAGS_OF_WARPS),
+    "warpPerspective": ((0, "src"), _FLAGS_OF_WARPS),
     "remap": ((0, "src"), (3, "interpolation")),
     "cvtColor": ((0, "src"), (1, "code")),
     "GaussianBlur": ((0, "src"), (1, "ksize")),
     "copyMakeBorder": ((0, "src"), (5, "borderType")),
     "LUT": ((0, "src"), None),
 }
-_MATRIX = (1, "M")
-_FROM_FILE = ((0, "file"), None)
 _IMAGE = "PIL.Image.Image."
 
 
 def install(session):
     operations = session.operations
-    after_import("cv2", lambda cv2: _watch_cv2(operations, cv2))
+    operations.time_c("cv2", {name: partial(_describe, *how) for name, how in _CV2.items()})
+    operations.time_c("numpy", {"fromfile": partial(_describe, (0, "file"), None)})
     after_import("numpy", lambda numpy: _watch_numpy(session, numpy))
     after_import("PIL.Image", lambda image: _watch_pil(session, image))
     after_import("PIL.ImageFile", lambda module: _watch_decoding(session, module))
@@ -41,20 +41,14 @@ def _try(session, function, *how, **more):
         session.missing("%s of %s" % (NAME, how[0]), repr(error))
 
 
-def _watch_cv2(operations, cv2):
-    for name, (picture, flag) in _CV2.items():
-        matrix = _MATRIX if name.startswith("warp") else None
-        operations.time_c(cv2, name, partial(_describe, picture, flag, matrix))
-
-
-def _describe(picture, flag, matrix, args, kwargs, value):
+def _describe(picture, flag, args, kwargs, value):
     """What tells the call apart, its size, and more."""
     first, more = _argument(picture, args, kwargs), {}
     shape = getattr(first, "shape", None)
     if shape is None:
         more["file"] = path_of(first)
-    if matrix is not None:
-        more["matrix"] = _argument(matrix, args, kwargs)
+    if flag == _FLAGS_OF_WARPS:
+        more["matrix"] = _argument(_MATRIX, args, kwargs)
     dtype = getattr(value if shape is None else first, "dtype", None)
     given = None if flag is None else _argument(flag, args, kwargs)
     return _plain(given), (shape, dtype, getattr(value, "shape", None)), more
@@ -72,8 +66,6 @@ def _plain(flag):
 
 
 def _watch_numpy(session, numpy):
-    session.operations.time_c(numpy, "fromfile", partial(_describe, *_FROM_FILE, None))
-
     def describe(file):
         return None, (None, None, None), {"file": path_of(file)}
 
