@@ -211,6 +211,17 @@ def test_a_step_gains_what_the_changed_program_does() -> None:
     assert "nearest 2 ms" in images.lines(weighed)[-1]
 
 
+def test_what_is_slower_loses_within_its_interval() -> None:
+    slower = MeasuredWay(what="lanczos", risk="training", seconds=exactly(0.020), against=exactly(0.010))
+    operation = msgspec.structs.replace(WAYS.operations[0], alternatives=[slower])
+    needs = msgspec.structs.replace(simulation.needs(STARVED), spread=0.1)
+    weighed = alternatives.with_measured(loader(STARVED), Measured(operations=[operation]), needs)
+    speedup = weighed.operations[0].alternatives[0].speedup
+    assert speedup is not None
+    assert speedup.low <= speedup.value <= speedup.high
+    assert speedup.value == pytest.approx(1 / 1.5, rel=0.02)
+
+
 def test_nothing_is_gained_where_the_loader_is_not_the_limit() -> None:
     weighed = alternatives.with_measured(loader(FED), WAYS, simulation.needs(FED))
     assert weighed.operations[0].alternatives[0].speedup is None
@@ -223,8 +234,13 @@ def test_without_a_measurement_there_are_no_figures_and_no_guesses() -> None:
         assert (operation.alternatives, operation.measured, operation.missing) == ([], None, reason)
 
 
-def test_a_record_without_operations_says_so(tmp_path):
-    assert "no operation" in (imagecosts.measure(RecordReader(tmp_path)).reason or "")
+def test_a_record_without_operations_asks_for_nothing(tmp_path):
+    assert imagecosts.plan(RecordReader(tmp_path)) is None
+
+
+def test_what_cannot_be_measured_is_told_and_costs_nothing_else():
+    plan = imagecosts.Plan(python="/no/python/here", cwd=None, operations=[RESIZE], files=[])
+    assert "could not be measured" in (imagecosts.measure(plan).reason or "")
 
 
 def test_quartiles_are_those_of_the_times():

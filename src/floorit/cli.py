@@ -263,9 +263,12 @@ def _image_costs(run: runfile.RunFile, watcher: live.Live, options: argparse.Nam
     """What operations on images cost, of a program that ended well."""
     if run.exit_code:
         return Measured(reason="the program itself did not end well")
+    plan = imagecosts.plan(watcher.reader)
+    if plan is None:
+        return imagecosts.NOTHING
     if not options.quiet:
         print(f"floorit: measuring {imagecosts.MEANING}", file=sys.stderr, flush=True)
-    return imagecosts.measure(watcher.reader)
+    return imagecosts.measure(plan)
 
 
 def _finish(folder: Path, run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace) -> model.Report:

@@ -131,7 +131,9 @@ def _weighed(way: MeasuredWay, operation: Operation, workers: Workers, needs: Ne
 def _speedup(other: Estimate, present: Estimate, share: float, needs: Needs) -> Estimate:
     """What the step gains: from quartile against quartile, whichever way round is worse and better."""
     ratios = (other.low / present.high, other.value / present.value, other.high / present.low)
-    return gain(needs, Change(loader=Range(*(1 - share * (1 - ratio) for ratio in ratios))))
+    found = gain(needs, Change(loader=Range(*(1 - share * (1 - ratio) for ratio in ratios))))
+    # A way that is slower makes a loss of what is sure, which is then no less than what is likely.
+    return msgspec.structs.replace(found, low=min(found.low, found.value), high=max(found.high, found.value))
 
 
 def _of_loader(workers: Workers) -> float:
