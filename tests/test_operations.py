@@ -38,7 +38,7 @@ class Data(Dataset):
         self.spent, self.batch, self.held = {}, 0, None
 
     def __len__(self):
-        return 32
+        return 32 if workers else 40
 
     def timed(self, name, function, *given, **more):
         began = time.perf_counter()
