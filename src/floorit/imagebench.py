@@ -28,7 +28,7 @@ _PIL = {"nearest": 0, "box": 4, "bilinear": 2, "bicubic": 3, "lanczos": 1}
 _OF_TRANSFORMS = ("nearest", "bilinear", "bicubic")
 _THREADED = {"cv2." + name for name in ("resize", "warpAffine", "warpPerspective", "remap", "cvtColor", "GaussianBlur")}
 _COLOUR, _REDUCED = 1, {2: 17, 4: 33, 8: 65}  # flags of cv2.imread
-_QUALITY = 90  # of a picture that stands for one whose file is not known
+_QUALITY, _QUALITIES = 90, (20, 50, 75, 85, 90, 95, 98, 100)  # of a picture that stands for one whose file is not known
 EXACT, ROUNDING, TRAINING = "exact", "rounding", "training"
 AS_IT_IS = "as it is"
 
@@ -286,7 +286,10 @@ def _decode(asked: Asked) -> tuple[list[Way], str]:
     if not is_pil and asked["flag"] not in (None, _COLOUR):
         raise AbsentError("only decoding to colour has other ways here")
     paths = [path for path in asked["files"] if os.path.isfile(path)][:MOST_FILES]
-    contents = [_read(path) for path in paths] or [_synthetic(asked["result"])]
+    is_buffer = asked["name"] == "cv2.imdecode" and asked["shape"]
+    contents = [_read(path) for path in paths] or [
+        _synthetic(asked["result"], max(asked["shape"]) if is_buffer else None)
+    ]
     reads = asked["name"] == "cv2.imread" and bool(paths)  # then reading is part of it, and so of every other way
     is_jpeg = all(content[:2] == b"\xff\xd8" for content in contents)
 
@@ -302,7 +305,7 @@ def _decode(asked: Asked) -> tuple[list[Way], str]:
     if own not in known:
         raise AbsentError(f"{own.partition('.')[0]} cannot be imported")
     others = [way(what, risk, decode) for what, (risk, decode) in known.items() if what != own]
-    on = f"{len(paths)} of the files it read" if paths else "a made-up JPEG of the same size"
+    on = f"{len(paths)} of the files it read" if paths else f"a made-up JPEG of {len(contents[0]):,} bytes"
     return [way(AS_IT_IS, EXACT, known[own][1]), *others], on
 
 
@@ -384,8 +387,8 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
-def _synthetic(shape: list[int] | None) -> bytes:
-    """Noise on a coarse pattern: neither as small as a plain picture nor as large as pure noise."""
+def _synthetic(shape: list[int] | None, size: int | None = None) -> bytes:
+    """A JPEG of noise on a coarse pattern; of the quality that brings it nearest to `size` bytes, if they are known."""
     import numpy
     from PIL import Image
 
@@ -395,9 +398,16 @@ def _synthetic(shape: list[int] | None) -> bytes:
     random = numpy.random.default_rng(0)
     coarse = random.integers(40, 200, (height // 16 + 1, width // 16 + 1, 3)).repeat(16, 0).repeat(16, 1)
     noisy = coarse[:height, :width] + random.integers(0, 24, (height, width, 3))
-    made = io.BytesIO()
-    Image.fromarray(noisy.astype(numpy.uint8)).save(made, "JPEG", quality=_QUALITY)
-    return made.getvalue()
+    picture = Image.fromarray(noisy.astype(numpy.uint8))
+
+    def encoded(quality: int) -> bytes:
+        made = io.BytesIO()
+        picture.save(made, "JPEG", quality=quality)
+        return made.getvalue()
+
+    if size is None:
+        return encoded(_QUALITY)
+    return min(map(encoded, _QUALITIES), key=lambda content: abs(len(content) - size))
 
 
 # By the end of a function's name; the first that fits counts.

@@ -17,6 +17,7 @@ from floorit.stats import Estimate
 WORTH, MOST = 0.03, 6
 _HALF = 2  # times a picture is made smaller by the next operation, from which on it need not be decoded whole
 _REDUCTIONS = (8, 4, 2)
+_READS_BYTES = ("numpy.fromfile", "torchvision.io.read_file")
 NOT_ASKED = "`floorit run --floor` measures it"
 _LITTLE = f"it takes under {WORTH:.0%} of the time to make a batch"
 
@@ -65,11 +66,18 @@ def asked(watched: Watched) -> list[dict[str, Any]]:
             "result": operation.result,
             "matrix": operation.matrix,
             "threads": operation.threads,
-            "files": watched.files[operation.name],
+            "files": watched.files[operation.name] or _contents(operation, watched),
             "reduce": _reduction(operation, watched.operations),
         }
         for operation in wanted
     ]
+
+
+def _contents(decoded: Operation, watched: Watched) -> list[str]:
+    """Where a buffer is decoded: the files that were read into one."""
+    if decoded.kind != "decoding":
+        return []
+    return [path for name in _READS_BYTES for path in watched.files.get(name, ())]
 
 
 def _reduction(decoded: Operation, operations: Sequence[Operation]) -> int | None:

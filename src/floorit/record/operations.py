@@ -62,9 +62,12 @@ class Operations:
         def enter(*given):
             if get_ident() != self.thread:
                 return None
-            described = describe(*given)
+            try:
+                described = describe(*given)
+            except Exception:
+                described = None
             if described is None:
-                return None
+                return None  # nothing that is to be counted, or it cannot be described
             outer, self.inside, self.thread = (self.inside, self.thread), 0, None if whole else self.thread
             return [perf_counter_ns(), outer, described, False]
 

@@ -107,7 +107,7 @@ def _shape(picture):
 
 def _watch_torchvision(session, module):
     def describe_data(data):
-        return None, (tuple(data.shape), data.dtype, None), {}
+        return None, (tuple(data.shape), data.dtype, None), {}  # of a list of them, nothing
 
     def describe_file(path):
         return None, (None, None, None), {"file": path_of(path)}
