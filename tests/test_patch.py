@@ -1,10 +1,12 @@
 """Changes inside a function: it stays what it was for everybody who looks, and can be had back."""
 
 import functools
+import importlib
 import inspect
 import signal
 import sys
 import traceback
+import types
 
 import pytest
 
@@ -287,6 +289,38 @@ def test_globals_are_looked_up_when_it_runs(patches, monkeypatch):
 def test_inner_functions_and_comprehensions(patches):
     patches.inside(inner_function, Log(result=True).hooks)
     assert inner_function(3) == 10
+
+
+def test_annotations_that_the_module_does_not_evaluate_are_not_evaluated(patches, tmp_path, monkeypatch):
+    (tmp_path / "postponed.py").write_text(
+        "from __future__ import annotations\n\n\ndef outer():\n    def inner(x: NotThere) -> NorThis:\n"
+        "        return x\n\n    return inner(3)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    postponed = importlib.import_module("postponed")
+    patches.inside(postponed.outer, Log(result=True).hooks)
+    assert postponed.outer() == 3
+
+
+def test_a_stand_in_is_there_only_while_it_is_wanted(patches):
+    module = types.ModuleType("theirs")
+    own = module.function = len
+    stand = patches.stand_in(module, "function", max)
+    assert module.function is own
+    stand.put()
+    assert module.function is max
+    stand.take()
+    assert module.function is own
+    stand.put()
+    module.function = another = min
+    stand.take()
+    assert module.function is another  # theirs stays
+    stand.put()
+    assert module.function is another
+    module.function = own
+    stand.put()
+    patches.undo()
+    assert module.function is own
 
 
 def test_a_closure_keeps_its_cells(patches):

@@ -12,7 +12,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from floorit import __version__, demo, floorrun, hardware, headroom, launch, live, runfile, telemetry, usage
+from floorit import __version__, demo, floorrun, hardware, headroom, imagecosts, launch, live, runfile, telemetry, usage
+from floorit.analyse.alternatives import Measured
 from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
 from floorit.report import beside, build, model, terminal, words
@@ -240,7 +241,7 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
     )
     if options.floor:
         outcome = _floor(command, folder, run, watcher, options)
-        run = msgspec.structs.replace(run, floor=outcome)
+        run = msgspec.structs.replace(run, floor=outcome, images=_image_costs(run, watcher, options))
     return _finish(folder, run, watcher, options), code
 
 
@@ -256,6 +257,18 @@ def _floor(
     if not options.quiet:
         print(f"floorit: measuring the floor: {floorrun.MEANING}", file=sys.stderr, flush=True)
     return floorrun.run(command, folder, trained, window=run.window)
+
+
+def _image_costs(run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace) -> Measured:
+    """What operations on images cost, of a program that ended well."""
+    if run.exit_code:
+        return Measured(reason="the program itself did not end well")
+    plan = imagecosts.plan(watcher.reader)
+    if plan is None:
+        return imagecosts.NOTHING
+    if not options.quiet:
+        print(f"floorit: measuring {imagecosts.MEANING}", file=sys.stderr, flush=True)
+    return imagecosts.measure(plan)
 
 
 def _finish(folder: Path, run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace) -> model.Report:

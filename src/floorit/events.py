@@ -56,6 +56,7 @@ _LISTED = {
     "in_force": "readings",
     "memory_error": "memory_errors",
     "shapes": "shapes",
+    "operations": "operations",
 }
 _NANO = 1e-9
 _MOST, _MOST_SAMPLES = 0xFFFF, 0xFFFFFFFF
@@ -150,6 +151,7 @@ class Process:
         self.arguments: list[dict[str, Any]] = []  # that mean a setting
         self.readings: list[dict[str, Any]] = []  # of the settings in force
         self.shapes: list[dict[str, Any]] = []  # of the first batches of each loader
+        self.operations: list[dict[str, Any]] = []  # on images, in the batches that were watched
         self.memory_errors: list[dict[str, Any]] = []  # each time that memory ran out
         self.ddp: dict[str, Any] | None = None
         self.ended: float | None = None

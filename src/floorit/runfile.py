@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from floorit.analyse.alternatives import Measured
 from floorit.declared import Told
 from floorit.errors import RecordError
 from floorit.events import Headroom, Usage
@@ -40,6 +41,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     floor: FloorRun | None = None  # None: it was not wished for
     headroom: Headroom | None = None  # as seen from outside
     usage: list[Usage] = []  # of the loaders' workers
+    images: Measured | None = None  # what operations on images cost; None: it was not wished for
     told: Told | None = None  # what was declared, as its files were when the program ended
 
 

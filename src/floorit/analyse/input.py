@@ -11,6 +11,8 @@ from floorit import replay
 from floorit.analyse.fetching import Kind, kinds
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.ledger import Line, lines
+from floorit.analyse.operations import Operation, Reading, Watched
+from floorit.analyse.operations import find as find_operations
 from floorit.analyse.supply import Costs, Supply, costs, predict
 from floorit.events import Process, Rows, Sample, Usage
 from floorit.record import wire
@@ -43,6 +45,10 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
     shapes_vary: bool | None = None  # in more than the number of samples; None: fewer than two batches were seen
     time_in: list[Kind] = []  # reading, decoding and the rest, by looks at the workers; empty where there are none
     disk_share: float | None = None  # of the bytes that workers read, from storage and not from memory
+    watched_batches: int = 0  # in which operations on images were timed
+    watched_sample_seconds: float | None = None  # making a sample in them, collating included
+    operations: list[Operation] = []  # on images, in those batches, most time first
+    reading: Reading | None = None  # None where next to nothing is read, or it is not known
 
     @property
     def dataset_share(self) -> float | None:
@@ -63,14 +69,13 @@ def describe(
     """The training loader's workers after warm-up, on so many cores; None if the program has no loader."""
     rows = process.rows
     trained = process.trained_iterators()
-    passes = [process.iterators[i] for i in trained if i in process.iterators]
     loader = next(iter(process.loaders_of(trained)), None)
     if loader is None:
         return None
     begin = float(process.starts()[np.flatnonzero(iterations.of_row >= iterations.warmup)[0]])
     end = float(rows["end"][-1])
     source = shared if loader["workers"] else process
-    pids = {pid for p in passes for pid in p["pids"]} if loader["workers"] else {process.key[1]}
+    pids = _makers(process, loader)
     fetches = source.fetches if source is not None else process.fetches[:0]
     fetches = fetches[np.isin(fetches["pid"], list(pids)) & (fetches["end"] >= begin) & (fetches["end"] <= end)]
     samples = [s for s in source.samples if s.phase == wire.DATA_WAIT and s.at >= begin] if source else []
@@ -81,6 +86,7 @@ def describe(
     pinned = bool(loader["pin"]) and bool(len(process.device))
     own = [u for u in usage or [] if u.pid in pids]
     needs = costs(fetches, own, process, None if pinned else receive, in_process=not loader["workers"])
+    watched = watched_batches(process, shared, begin)
     length = loader["length"]
     shapes = _shapes(process, loader["id"])
     return Workers(
@@ -104,7 +110,28 @@ def describe(
         shapes_vary=len({_inner(shape) for shape in shapes}) > 1 if len(shapes) > 1 else None,
         time_in=kinds(samples) if loader["workers"] else [],
         disk_share=_from_disk(own),
+        watched_batches=watched.batches if watched is not None else 0,
+        watched_sample_seconds=watched.sample_seconds if watched is not None else None,
+        operations=watched.operations if watched is not None else [],
+        reading=watched.reading if watched is not None else None,
     )
+
+
+def watched_batches(process: Process, shared: Process | None, begin: float = 0.0) -> Watched | None:
+    """What was seen of operations on images, where the training loader's batches are made."""
+    trained = process.trained_iterators()
+    loader = next(iter(process.loaders_of(trained)), None)
+    source = shared if loader is not None and loader["workers"] else process
+    if loader is None or source is None:
+        return None
+    makers = _makers(process, loader)
+    return find_operations([note for note in source.operations if note["pid"] in makers], begin)
+
+
+def _makers(process: Process, loader: dict[str, Any]) -> set[int]:
+    """The processes that make the training loader's batches."""
+    passes = [process.iterators[i] for i in process.trained_iterators() if i in process.iterators]
+    return {pid for p in passes for pid in p["pids"]} if loader["workers"] else {process.key[1]}
 
 
 def _lines_of_loader(samples: list[Sample], process: Process) -> list[Line]:

@@ -6,12 +6,17 @@ names imported before us see the change too; no frame is added, so tracebacks, `
 torch.compile's rules by file name are as before. A function written in C can only be replaced.
 """
 
+import __future__
+
 import ast
 import copy
 import inspect
 import sys
 import types
 from time import perf_counter_ns
+
+# `from __future__ import annotations` at the head of a module, as the code in it remembers it.
+_FUTURE = __future__.annotations.compiler_flag
 
 
 class Instead:
@@ -97,6 +102,26 @@ def _nothing(*_):
     return None
 
 
+class StandIn:
+    """A value that takes the place of an attribute for a while, unless somebody has put theirs there."""
+
+    __slots__ = ("_name", "_own", "_value", "owner")
+
+    def __init__(self, owner, name, value):
+        self.owner, self._name, self._value = owner, name, value
+        self._own = vars(owner)[name]
+
+    def put(self):
+        self._exchange(self._own, self._value)
+
+    def take(self):
+        self._exchange(self._value, self._own)
+
+    def _exchange(self, old, new):
+        if vars(self.owner).get(self._name) is old:
+            setattr(self.owner, self._name, new)
+
+
 class Patches:
     """Every change made, so that each can be undone, once, in reverse."""
 
@@ -144,6 +169,12 @@ class Patches:
 
         self._undo.append(undo)
 
+    def stand_in(self, owner, name, value):
+        """Another value for an attribute that is there: only between `put` and `take` of what this returns."""
+        made = StandIn(owner, name, value)
+        self._undo.append(made.take)
+        return made
+
     def undo(self):
         """Take every change back."""
         while self._undo:
@@ -162,7 +193,8 @@ def _instrumented(function, ours, around):
         del definition.body[0]
     definition.body = around(definition.body)
     tree = ast.Module(body=[_enclosed(definition, owner, code.co_freevars)], type_ignores=[])
-    module = compile(ast.fix_missing_locations(tree), code.co_filename, "exec", dont_inherit=True)
+    future = code.co_flags & _FUTURE
+    module = compile(ast.fix_missing_locations(tree), code.co_filename, "exec", flags=future, dont_inherit=True)
     new = _find(module, code.co_name)
     if new.co_freevars != code.co_freevars:
         raise TypeError("the source of %s is not the code that runs" % function.__qualname__)

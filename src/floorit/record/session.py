@@ -10,6 +10,7 @@ from threading import get_ident
 from . import wire
 from .lines import LineTrack
 from .log import Log
+from .operations import Operations
 from .patch import Hooks, Patches
 from .sampler import Sampler, caller
 from .traces import hide_ours, is_from_signal
@@ -34,6 +35,7 @@ class Session:
         self.log.lines = LineTrack(self.log, self.sampler)
         self.fetches = []  # (end, samples, worker, sample, collate and sending time): nanoseconds
         self.time_fetch = lambda: None  # has the next batch that is made in this process timed
+        self.operations = Operations(self)  # on images, in some of the batches made in this process
         self.syncs = {}  # (file, line, function, op) -> [calls, nanoseconds] since the last flush
         self.received = [0, 0]  # batches unpickled, and the nanoseconds that took
         self.traced = 0  # nanoseconds that anomaly detection has formatted stack traces for

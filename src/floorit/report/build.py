@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from floorit import diagnose, vitals
-from floorit.analyse import floor, gpu, iterations, job, ledger, machine, memory, settings, syncs, trace
+from floorit.analyse import alternatives, floor, gpu, iterations, job, ledger, machine, memory, settings, syncs, trace
 from floorit.analyse import input as loader_input
 from floorit.diagnose import memory as memory_findings
 from floorit.diagnose import verdict
@@ -48,7 +48,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
     processes = reader.run()
     trained = [t for process in processes if (t := _examine(process, run.warmup)) is not None]
     missing = [
-        *_missing(processes, reader.folder),
+        *_missing([*processes, *reader.workers.values()], reader.folder),
         *_device_missing(trained),
         *_settings_missing(run, trained),
     ]
@@ -88,6 +88,8 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
     facts_of_run = _run_facts(trained, run.stopped)
     here = bare.environment
     needs = advice.needs_of(facts_of_run, first.step, first.ledger.entries, workers, watched, in_force, here)
+    if workers is not None:
+        workers = alternatives.with_measured(workers, run.images, needs)
     if watched is not None and needs.gpu is not None:
         watched = gpu.in_usual_step(watched, needs.gpu.likely, needs.within)
     facts = diagnose.Facts(
@@ -131,6 +133,8 @@ def _workers_missing(workers: loader_input.Workers | None) -> list[Missing]:
     if not workers.time_in:
         none = "no look fell on a worker" if workers.count else "names that lines use are noted in workers only"
         said.append(Missing(what="workers.time_in", reason=none))
+    if not workers.watched_batches:
+        said.append(Missing(what="workers.operations", reason="no process made the second batch that is watched first"))
     return said
 
 

@@ -17,7 +17,7 @@ from floorit.analyse.ledger import Entry, Line
 from floorit.analyse.settings import Setting
 from floorit.diagnose.settings import word
 from floorit.hardware import Environment
-from floorit.report import findings
+from floorit.report import findings, images
 from floorit.report.model import NO_CUDA, Report
 from floorit.report.paths import with_short_paths
 from floorit.report.words import duration, interval, number, place, relative, several, size
@@ -97,7 +97,7 @@ def render(report: Report) -> RenderableType:
     else:
         parts += [_headline(report), *_job(report.job), Text(), _ledger(report.ledger), Text()]
         if report.workers is not None:
-            parts += [_workers(report.workers), Text()]
+            parts += [_workers(report.workers), *_images(report), Text()]
         if report.gpu is not None:
             parts += [_gpu(report.gpu), Text()]
         if report.floor is not None:
@@ -200,6 +200,13 @@ def _workers(workers: Workers) -> RenderableType:
     lines = [Text("  " + _line(line)) for line in workers.where[:3]]
     path = _data_path(workers)
     return Group(Text(" · ".join(parts)), *([Text("  " + path)] if path else []), *lines)
+
+
+def _images(report: Report) -> list[RenderableType]:
+    """Where the step waits for data: the operations on images that it waits for."""
+    if report.workers is None or "input-bound" not in [finding.code for finding in report.findings]:
+        return []
+    return [Text("  " + line) for line in images.lines(report.workers)]
 
 
 def _data_path(workers: Workers) -> str:
@@ -313,7 +320,10 @@ def _line(line: Line) -> str:
 
 
 def _missing(report: Report) -> list[RenderableType]:
-    said_above = {"floor: the physical limit", "floor: without data", "workers.supply", "workers.time_in"}
+    said_above = {
+        *("floor: the physical limit", "floor: without data"),
+        *("workers.supply", "workers.time_in", "workers.operations"),
+    }
     by_reason: dict[str, list[str]] = {}
     without_gpu = not report.environment.gpus
     for m in report.missing:

@@ -6,6 +6,7 @@ from . import (
     collectives,
     configs,
     copies,
+    images,
     in_force,
     loader,
     logs,
@@ -22,6 +23,7 @@ from . import (
 ALL = (
     ("other threads", threads.install),
     ("data loader", loader.install),
+    ("image operations", images.install),
     ("loader workers", worker.install),
     ("forward and loss", module.install),
     ("backward and recompute", autograd.install),

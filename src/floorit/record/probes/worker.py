@@ -23,14 +23,17 @@ def install(session):
             session.sampler.awake[0] = True
         elif not session.mine():
             return None
-        return [perf_counter_ns(), 0, len(index) if fetcher.auto_collation else 1]
+        watched = session.operations.begin()
+        return [perf_counter_ns(), 0, len(index) if fetcher.auto_collation else 1, watched]
 
     def collating(token):
         token[1] = perf_counter_ns()
 
     def leave_fetch(token):
         now = perf_counter_ns()
-        started, collate, samples = token
+        started, collate, samples, watched = token
+        if watched:
+            session.operations.end(samples, now - started)
         collate = collate or now
         number = _number(worker) if session.is_worker else IN_PROCESS
         session.fetches.append((now, samples, number, collate - started, now - collate, sent[0]))
@@ -48,6 +51,7 @@ def install(session):
 
     def enter_loop():
         session.become_worker()
+        session.operations.forget()
         time_fetch()
         session.sampler.awake = [False]
         session.sampler.start()
