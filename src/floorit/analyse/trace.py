@@ -1,4 +1,4 @@
-"""The trace that torch's profiler wrote of the kernel window, read into arrays."""
+"""The trace that torch's profiler wrote of a window, read into arrays."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from floorit.record import wire
+
 Ints = NDArray[np.int64]
 
 # What ran on the GPU, and what the host asked of CUDA, by the trace's own names of categories.
 _WORK = {"kernel", "gpu_memcpy", "gpu_memset"}
 _CALLS = {"cuda_runtime", "cuda_driver"}
+_OPERATORS = {"cpu_op", "user_annotation"}
+_NODE = "autograd::engine::evaluate_function: "  # an operation of the backward pass, with all that it does
+_FLOW = "fwdbwd"  # arrows from an operator to the one of the backward pass that belongs to it
 _NOT_JSON = re.compile(rb":\s*-?(?:inf|nan)\b", re.IGNORECASE)  # some versions write a bandwidth so
 
 
@@ -21,10 +26,13 @@ class _Args(msgspec.Struct, frozen=True):
     device: Any = None
     stream: Any = None
     correlation: Any = None
+    sequence: Any = msgspec.field(name="Sequence number", default=None)
+    forward_thread: Any = msgspec.field(name="Fwd thread id", default=None)
 
 
 class _Event(msgspec.Struct):
     ph: str = ""
+    id: Any = None
     cat: str = ""
     name: str = ""
     ts: float = 0.0
@@ -58,11 +66,25 @@ class Events(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, **columns)
 
 
+class Operator(msgspec.Struct, frozen=True):
+    """What torch did on the host, as far as it tells whose work it is: a mark, a node, or an operator with a number."""
+
+    begin: int
+    end: int
+    lane: int  # the host's thread
+    part: int  # of which it is the mark; -1: it is none
+    is_node: bool  # an operation of the backward pass
+    sequence: int  # the number of the operator, or of the one that a node belongs to; -1: it has none
+    thread: int  # that the latter ran in, as torch counts threads; 0: it is not of the backward pass
+
+
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
-    """What the GPU did, and what the host asked for."""
+    """What the GPU did, what the host asked for, and what torch did."""
 
     work: Events
     calls: Events
+    operators: list[Operator] = []  # in the order in which they began
+    lanes: dict[int, int] = {}  # of the host's threads, by torch's own numbers
 
 
 def parse(data: bytes) -> Trace:
@@ -76,7 +98,34 @@ def parse(data: bytes) -> Trace:
     return Trace(
         work=_events([e for e in lasting if e.cat in _WORK], base),
         calls=_events([e for e in lasting if e.cat in _CALLS], base),
+        operators=_operators([e for e in lasting if e.cat in _OPERATORS], base),
+        lanes=_lanes(file.traceEvents),
     )
+
+
+def _operators(found: list[_Event], base: int) -> list[Operator]:
+    operators = []
+    for event in found:
+        part = int(event.name[len(wire.PART) :]) if event.name.startswith(wire.PART) else -1
+        sequence = event.args.sequence if isinstance(event.args.sequence, int) else -1
+        is_node = event.name.startswith(_NODE)
+        if part >= 0 or is_node or sequence >= 0:
+            begin = base + round(event.ts * 1e3)
+            length = round(event.dur * 1e3)
+            thread = event.args.forward_thread or 0
+            operators.append(Operator(begin, begin + length, event.tid, part, is_node, sequence, thread))
+    return sorted(operators, key=lambda operator: (operator.begin, -operator.end))
+
+
+def _lanes(found: list[_Event]) -> dict[int, int]:
+    """By the arrows, which begin in the thread that the operator that they end at knows by number."""
+    begins = {event.id: event.tid for event in found if event.ph == "s" and event.cat == _FLOW}
+    threads = {(e.tid, e.ts): e.args.forward_thread for e in found if e.ph == "X" and e.args.forward_thread}
+    lanes: dict[int, int] = {}
+    for event in found:
+        if event.ph == "f" and event.cat == _FLOW and event.id in begins and (event.tid, event.ts) in threads:
+            lanes.setdefault(threads[event.tid, event.ts], begins[event.id])
+    return lanes
 
 
 def _events(found: list[_Event], base: int) -> Events:

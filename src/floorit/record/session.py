@@ -10,10 +10,12 @@ from threading import get_ident
 from . import wire
 from .lines import LineTrack
 from .log import Log
+from .parts import Marked
+from .parts import obstacle as parts_obstacle
 from .patch import Hooks, Patches
 from .sampler import Sampler, caller
 from .traces import hide_ours, is_from_signal
-from .window import Kineto, Window, obstacle
+from .window import Kineto, Window, obstacle, profiler_is_active
 from .writer import Writer
 
 # The parent writes here after how many backward calls the program is to end, and the kernel window to open.
@@ -41,6 +43,7 @@ class Session:
         self.elsewhere = {}  # thread -> pass over the data it is in, of threads that are not accounted for
         self.when_trained_changes = lambda: None  # told when there is a new optimizer
         self.look_at_input = lambda check: None  # has a check called with the next input of the model
+        self.trained_models = list  # modules that are called from outside of any other, and that optimizers update
         self._lasting = []
         self._compiled = (compilations(), time.perf_counter_ns())
         self.returned_losses = ()  # graph nodes of the scalars that the last forward pass returned
@@ -163,8 +166,7 @@ class Session:
     def profiler_starts(self):
         """The program starts a profiler of its own: ours must be out of its way."""
         self.has_profiler = True
-        if self.log.window is not None:
-            self.log.window.give_up("the program uses torch's profiler itself")
+        self._give_up_windows("the program uses torch's profiler itself")
 
     def graph_begins(self):
         """The program captures a CUDA graph."""
@@ -271,10 +273,26 @@ class Session:
         if backwards is not None:
             self._window_asked = True
             kineto = functools.partial(Kineto, self.torch, lambda: self.has_graphs)
-            self.log.window = Window(self.log, self.writer, backwards, kineto, self._obstacle, self.count_waiting)
+            around = (self.log, self.writer, backwards)
+            parts = Window(*around, self._marked, self._parts_obstacle, self.count_waiting, "parts")
+            self.log.window = Window(*around, kineto, self._obstacle, self.count_waiting, following=parts)
+
+    def _marked(self):
+        return Marked(self, self.trained_models())
+
+    def _give_up_windows(self, reason):
+        while self.log.window is not None:
+            self.log.window.give_up(reason)
 
     def _obstacle(self):
         return "the program uses torch's profiler itself" if self.has_profiler else obstacle(self.torch)
+
+    def _parts_obstacle(self):
+        if self.has_profiler:
+            return "the program uses torch's profiler itself"
+        if not self.log.window.is_watching and profiler_is_active(self.torch):
+            return "another profiler was active"
+        return parts_obstacle(self.torch, self.trained_models(), self.has_graphs, compilations())
 
     def _asked(self, name):
         """After how many backward passes the parent wants something done; None: it has not asked."""
@@ -309,8 +327,7 @@ class Session:
             if not self.announced:
                 self._announce()
             self.log.stop_at = None
-            if self.log.window is not None:
-                self.log.window.give_up("the program ended before it was over")
+            self._give_up_windows("the program ended before it was over")
             self.log.end()
             self._say_last_words()
             self._peak_read = 0.0

@@ -1,0 +1,187 @@
+"""The parts of the model, and their calls marked in a trace: for the few steps of a window of their own.
+
+Parts are what a person would name: the model's children, and where there are repeated stages, each stage. Torch's own
+profiler tells of every operator in these steps, backward ones with the number of the forward one they belong to, so a
+mark around each call of a part is all that is added.
+"""
+
+import re
+import sys
+from time import perf_counter_ns
+
+from .window import Kineto
+from .wire import PART
+
+NAME = "parts of the model"
+MOST = 40  # parts that are told apart
+MOST_CALLS = 10000  # whose memory is noted
+_NUMBER = re.compile(r"\d+$")
+_WRAPPED = "module."  # where DistributedDataParallel and DataParallel keep the model
+
+
+class Part:
+    """One part: a module, or several in a list that are not told apart."""
+
+    __slots__ = ("is_stage", "module", "name")
+
+    def __init__(self, name, module, is_stage=False):
+        self.name = name
+        self.module = module
+        self.is_stage = is_stage  # one of several alike: its own children are not shown
+
+    def facts(self, nn):
+        """What is noted of it."""
+        count = len(self.module) if isinstance(self.module, (nn.ModuleList, nn.ModuleDict)) else 1
+        name = self.name[len(_WRAPPED) :] if self.name.startswith(_WRAPPED) else self.name
+        kind = type(self.module).__name__
+        return {"name": name, "class": kind, "count": count, "parameters": _parameters(self.module)}
+
+
+def choose(nn, models):
+    """The parts of the models that train, and how many more there would be."""
+    roots = [model for model in models if not any(_holds(other, model) for other in models)]
+    parts = [Part("", roots[0])] if len(roots) == 1 else _by_class(roots)
+    whole = sum(map(_parameters, roots))
+    grows = True
+    while grows:
+        grows = False
+        for part in list(parts):
+            inside = _children(part) if _is_opened(nn, part, whole) else []
+            if inside and (len(parts) - 1 + len(inside) <= MOST or len(parts) == 1):
+                at = parts.index(part)
+                parts[at : at + 1] = inside
+                grows = True
+    largest = sorted(parts, key=lambda part: -_parameters(part.module))[:MOST]
+    return [part for part in parts if part in largest], len(parts) - len(largest)
+
+
+def _holds(module, other):
+    return module is not other and any(inner is other for inner in module.modules())
+
+
+def _parameters(module):
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+def _by_class(roots):
+    """Models that are called one after the other have no names but those of their classes."""
+    names = [type(root).__name__ for root in roots]
+    numbers = [names[: at + 1].count(name) for at, name in enumerate(names)]
+    return [
+        Part(name if number == 1 else "%s %d" % (name, number), root)
+        for name, number, root in zip(names, numbers, roots)
+    ]
+
+
+def _children(part):
+    named = list(part.module.named_children())
+    inside = []
+    for name, child in named:
+        alike = [other for other, sibling in named if other != name and _are_alike(name, child, other, sibling)]
+        inside.append(Part("%s.%s" % (part.name, name) if part.name else name, child, bool(alike)))
+    return inside
+
+
+def _are_alike(name, child, other, sibling):
+    """Whether two siblings are stages of one kind: by their class, or by names that differ in their number."""
+    stem = _NUMBER.sub("", name)
+    return type(child) is type(sibling) or (bool(stem) and stem != name and stem == _NUMBER.sub("", other))
+
+
+def _is_opened(nn, part, whole):
+    """Whether its children are shown in its place: of a wrapper, of a list, and of what has stages in it."""
+    if part.is_stage:
+        return False
+    if isinstance(part.module, (nn.ModuleList, nn.ModuleDict)) or _parameters(part.module) == whole:
+        return True
+    return any(_has_stages(nn, inner) for inner in part.module.modules())
+
+
+def _has_stages(nn, module):
+    if not isinstance(module, (nn.ModuleList, nn.Sequential)):
+        return False
+    composed = [type(child) for child in module.children() if next(child.children(), None) is not None]
+    return len(set(composed)) < len(composed)
+
+
+def obstacle(torch, models, has_graphs, compilations):
+    """Why parts cannot be told apart here, or None."""
+    if compilations:
+        return "torch.compile was in use: the calls of inner modules are not seen"
+    if has_graphs:
+        return "the program captured a CUDA graph: the calls of modules are not seen when it is replayed"
+    if not models:
+        return "no call of a module that trains was seen"
+    script = sys.modules.get("torch.jit")
+    if script is not None and any(isinstance(model, script.ScriptModule) for model in models):
+        return "the model is TorchScript: the calls of inner modules are not seen"
+    if len(choose(torch.nn, models)[0]) < 2:
+        return "the model is a single part"
+    return None
+
+
+class Marked(Kineto):
+    """The profiler with operators, and the calls of parts marked in its trace."""
+
+    def __init__(self, session, models):
+        torch = session.torch
+        super().__init__(torch, lambda: session.has_graphs, with_operators=True)
+        self._session = session
+        self._nn = torch.nn
+        self._parts, self._left_out = choose(torch.nn, models)
+        self._numbers = {}  # id of a module -> number of its part
+        for number, part in enumerate(self._parts):
+            for module in part.module.modules():
+                self._numbers.setdefault(id(module), number)
+        self._mark = torch._C._profiler._RecordFunctionFast
+        self._names = [PART + str(number) for number in range(len(self._parts))]
+        self._memory = _allocated(torch) if self.is_on_gpu else None
+        self._kept = []  # (time, number of the part, bytes that a call of it left allocated)
+        self._hooks = None
+
+    def start(self):
+        """Watch, and mark from the next call on."""
+        super().start()
+        call = self._nn.Module._call_impl
+        self._hooks = self._session.hook(NAME, call, self._enter, self._leave, names=("self",), outermost=True)
+
+    def stop(self, take_down=True):
+        """What was seen."""
+        self._unmark()
+        return super().stop(take_down)
+
+    def cancel(self):
+        """Stop, if it has started."""
+        self._unmark()
+        super().cancel()
+
+    def facts(self):
+        """What is noted beside the trace."""
+        parts = [part.facts(self._nn) for part in self._parts]
+        return {"parts": parts, "left_out": self._left_out, "on_gpu": self.is_on_gpu, "kept": self._kept}
+
+    def _unmark(self):
+        if self._hooks is not None:
+            self._hooks.off()
+            self._hooks = None
+
+    def _enter(self, module):
+        number = self._numbers.get(id(module))
+        if number is None:
+            return None
+        mark = self._mark(self._names[number])
+        before = self._memory() if self._memory is not None and not self._session.log.backward else None
+        mark.__enter__()
+        return number, mark, before
+
+    def _leave(self, token):
+        number, mark, before = token
+        mark.__exit__(None, None, None)
+        if before is not None and len(self._kept) < MOST_CALLS:
+            self._kept.append((perf_counter_ns(), number, self._memory() - before))
+
+
+def _allocated(torch):
+    """A function that asks torch's allocator (not the GPU) for the bytes that tensors have."""
+    stats, device = torch._C._cuda_memoryStats, torch.cuda.current_device()
+    return lambda: stats(device)["allocated_bytes"]["all"]["current"]
