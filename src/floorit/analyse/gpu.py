@@ -16,7 +16,7 @@ from floorit.analyse.iterations import Iterations
 from floorit.analyse.kernels import kind_of, uses_tensor_cores
 from floorit.analyse.ledger import Line, lines
 from floorit.analyse.trace import Events, Ints, Trace
-from floorit.analyse.watched import Clocks, Stretch, whole_steps
+from floorit.analyse.watched import Clocks, Stretch, joined, whole_steps
 from floorit.events import Process, Sample, Span
 
 CAUSES = (DATA_WAIT, LAUNCH, SYNC, H2D, COMM, OTHER)
@@ -75,18 +75,18 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
 
 def examine(process: Process, iterations: Iterations, window: dict[str, Any], trace: Trace) -> Gpu | str:
     """The GPU's time in the whole steps of a window, or why it cannot be told."""
-    count, stretches = whole_steps(process, iterations, *window["measured"])
-    if not count:
+    steps = whole_steps(process, iterations, *window["measured"])
+    if not steps:
         return "no whole step lies inside the kernel window"
     to_trace = Clocks(window["clocks"])
-    stretches = [(to_trace(begin), to_trace(end)) for begin, end in stretches]
+    stretches = [(to_trace(begin), to_trace(end)) for begin, end in joined(steps)]
     work = of_main_device(trace.work)
     if not len(_inside(work, stretches)):
         return "no kernel was seen in the kernel window"
     if not len(trace.calls) or trace.calls.begin[-1] < stretches[-1][1]:
         return "the trace of the kernel window ends too early"
     stretches = _on_gpu(stretches, work, trace.calls)
-    return _measure(count, stretches, work, trace.calls, to_trace.spans(process.spans))
+    return _measure(len(steps), stretches, work, trace.calls, to_trace.spans(process.spans))
 
 
 def in_usual_step(gpu: Gpu, busy: float, step: float) -> Gpu:

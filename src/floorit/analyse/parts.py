@@ -20,6 +20,8 @@ from floorit.events import Process, Span
 from floorit.record import wire
 
 PHASES = (wire.FORWARD, wire.BACKWARD, wire.RECOMPUTE)
+FORWARD = 0  # of these
+Call = tuple[int, int, int]  # number of the part, begin and end by the log's clock
 REST = "rest"
 _NOBODY = -1
 _NANO = 1e-9
@@ -52,16 +54,23 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     parts: list[Part]  # in the model's order; the last is the rest
     steps: int  # that were watched
     on_gpu: bool  # whether seconds are those of kernels, else of the host
-    scale: list[float]  # of forward, backward and recompute: from a watched step to a usual one
     left_out: int = 0  # parts that are in the rest because there are too many
 
 
 def examine(
-    process: Process, iterations: Iterations, window: dict[str, Any], trace: Trace, usual: Ledger
+    process: Process,
+    iterations: Iterations,
+    window: dict[str, Any],
+    trace: Trace,
+    usual: Ledger,
+    calls: list[Call] | None = None,
 ) -> Parts | str:
-    """The parts' seconds in the whole steps of a window, or why they cannot be told."""
-    count, stretches = whole_steps(process, iterations, *window["measured"])
-    if not count:
+    """The parts' seconds in the whole steps of a window, or why they cannot be told.
+
+    `calls` are those of the forward pass where the host is timed: in steps of their own, without operators.
+    """
+    steps = whole_steps(process, iterations, *window["measured"])
+    if not steps:
         return "no whole step lies inside the window"
     to_trace = Clocks(window["clocks"])
     owners = Owners(trace.operators, trace.lanes)
@@ -69,22 +78,51 @@ def examine(
         return "no part of the model was called in the watched steps"
     if not owners.has_backward:
         return "no operation of the backward pass could be told to belong to a part"
-    times = [(to_trace(begin), to_trace(end)) for begin, end in stretches]
-    phases = _Phases(to_trace.spans(process.spans))
-    measure = _on_gpu if window["on_gpu"] else _on_host
-    spent = measure(owners, phases, times, trace, len(window["parts"])) * _NANO / count
-    scale = np.ones(len(PHASES))
-    if not window["on_gpu"]:
-        wanted = np.array([usual.seconds(wire.PHASES[phase]) for phase in PHASES])
-        scale = np.divide(wanted, spent.sum(axis=0), out=np.ones(len(PHASES)), where=spent.sum(axis=0) > 0)
-    kept = _kept(window["kept"], stretches, len(window["parts"]), count) if window["on_gpu"] else None
+    phases, count = _Phases(to_trace.spans(process.spans)), len(window["parts"])
+    times = [[(to_trace(begin), to_trace(end)) for begin, end in step] for step in steps]
+    pieces = _on_gpu(owners, trace) if window["on_gpu"] else _on_host(owners, phases, times)
+    each = np.array([_tally(pieces, phases, step, count) for step in times]) * _NANO
+    if window["on_gpu"]:
+        spent, kept = each.mean(axis=0), _kept(window["kept"], steps, count)
+    else:
+        spent, kept = _typical(each), None
+        if calls is not None and process.calls is not None:
+            timed = whole_steps(process, iterations, *process.calls["measured"])
+            spent[:, FORWARD] = _forward(calls, _Phases(process.spans), timed, count)
+        spent = _scaled(spent, usual)
     return Parts(
-        parts=_parts(window["parts"], spent * scale, owners.called, kept, usual.mean),
-        steps=count,
+        parts=_parts(window["parts"], spent, owners.called, kept, usual.mean),
+        steps=len(steps),
         on_gpu=window["on_gpu"],
-        scale=scale.tolist(),
         left_out=window["left_out"],
     )
+
+
+def _forward(calls: list[Call], phases: _Phases, steps: list[list[Stretch]], count: int) -> Floats:
+    """Seconds of each part's calls in the forward pass of a step, and of the rest of it."""
+    table = np.array(calls, np.int64).reshape(-1, 3)
+    number, begin, end = table[:, 0], table[:, 1], table[:, 2]
+    edges = [edge for step in steps for stretch in step for edge in stretch]
+    borders = np.unique(np.concatenate([phases.begin, begin, end, np.array(edges, np.int64)]))
+    moment = borders[:-1]
+    index = np.maximum(np.searchsorted(begin, moment, side="right") - 1, 0)
+    inside = (begin[index] <= moment) & (moment < end[index])
+    pieces = _Pieces(moment, np.diff(borders), np.where(inside, number[index], _NOBODY))
+    each = np.array([_tally(pieces, phases, step, count) for step in steps]) * _NANO
+    return _typical(each)[:, FORWARD]
+
+
+def _typical(each: Floats) -> Floats:
+    """Of each part and phase the median step, as a host is interrupted now and then; the mean where some have none."""
+    return np.where(np.all(each > 0, axis=0), np.median(each, axis=0), each.mean(axis=0))
+
+
+def _scaled(spent: Floats, usual: Ledger) -> Floats:
+    """To be told of each operator slows the host down: the parts share what a usual step takes."""
+    wanted = np.array([usual.seconds(wire.PHASES[phase]) for phase in PHASES])
+    seen = spent.sum(axis=0)
+    scale: Floats = np.divide(wanted, seen, out=np.zeros(len(PHASES)), where=seen > 0)
+    return spent * scale
 
 
 def _parts(facts: list[dict[str, Any]], spent: Floats, called: set[int], kept: Ints | None, step: float) -> list[Part]:
@@ -111,15 +149,13 @@ def _parts(facts: list[dict[str, Any]], spent: Floats, called: set[int], kept: I
     return [*parts, rest]
 
 
-def _kept(calls: list[tuple[int, int, int]] | None, stretches: list[Stretch], parts: int, count: int) -> Ints | None:
+def _kept(calls: list[tuple[int, int, int]], steps: list[list[Stretch]], parts: int) -> Ints:
     """Bytes a step that each part's calls left allocated."""
-    if calls is None:
-        return None
     total = np.zeros(parts, np.int64)
     for time, number, size in calls:
-        if any(begin <= time <= end for begin, end in stretches):
+        if any(begin <= time <= end for step in steps for begin, end in step):
             total[number] += size
-    return total // count
+    return total // len(steps)
 
 
 # -- whose work it is ----------------------------------------------------------------------------------------------
@@ -220,8 +256,16 @@ class _Phases:
 # -- how long it took ----------------------------------------------------------------------------------------------
 
 
-def _on_gpu(owners: Owners, phases: _Phases, stretches: list[Stretch], trace: Trace, parts: int) -> Floats:
-    """Kernels' durations, by what the host was at when it launched them; those that communicate are nobody's."""
+class _Pieces(msgspec.Struct, frozen=True):
+    """Work that took some time: when the host was at it, for how many nanoseconds, and whose it is."""
+
+    moment: Ints
+    length: Ints
+    owner: Ints
+
+
+def _on_gpu(owners: Owners, trace: Trace) -> _Pieces:
+    """Kernels, by what the host was at when it launched them; those that communicate are nobody's."""
     work = of_main_device(trace.work)
     launched = launches(work, trace.calls)
     owner = np.full(len(work), _NOBODY)
@@ -230,24 +274,24 @@ def _on_gpu(owners: Owners, phases: _Phases, stretches: list[Stretch], trace: Tr
         owner[of_lane] = owners.at(lane, launched.begin[of_lane])
     is_communication = np.array([kind_of(name) == "communication" for name in work.names], bool)
     owner[is_communication[work.name]] = _NOBODY
-    return _tally(launched.begin, work.end - work.begin, owner, phases, stretches, parts)
+    return _Pieces(launched.begin, work.end - work.begin, owner)
 
 
-def _on_host(owners: Owners, phases: _Phases, stretches: list[Stretch], trace: Trace, parts: int) -> Floats:
-    """The training thread's time."""
+def _on_host(owners: Owners, phases: _Phases, steps: list[list[Stretch]]) -> _Pieces:
+    """The training thread's time, cut wherever the owner, the phase or the step changes."""
     lane = owners.training_lane
-    edges = [edge for stretch in stretches for edge in stretch]
+    edges = [edge for step in steps for stretch in step for edge in stretch]
     borders = np.unique(np.concatenate([phases.begin, np.array([*owners.borders(lane), *edges], np.int64)]))
-    return _tally(borders[:-1], np.diff(borders), owners.at(lane, borders[:-1]), phases, stretches, parts)
+    return _Pieces(borders[:-1], np.diff(borders), owners.at(lane, borders[:-1]))
 
 
-def _tally(moments: Ints, lengths: Ints, owner: Ints, phases: _Phases, stretches: list[Stretch], parts: int) -> Floats:
-    """Nanoseconds by part and phase; the last row is nobody's."""
-    counts = np.zeros(len(moments), bool)
-    for begin, end in stretches:
-        counts |= (moments >= begin) & (moments < end)
-    phase = phases.at(moments)
+def _tally(pieces: _Pieces, phases: _Phases, step: list[Stretch], parts: int) -> Floats:
+    """Nanoseconds of one step by part and phase; the last row is nobody's."""
+    counts = np.zeros(len(pieces.moment), bool)
+    for begin, end in step:
+        counts |= (pieces.moment >= begin) & (pieces.moment < end)
+    phase = phases.at(pieces.moment)
     counts &= phase >= 0
     spent = np.zeros((parts + 1, len(PHASES)))
-    np.add.at(spent, (owner[counts], phase[counts]), lengths[counts])
+    np.add.at(spent, (pieces.owner[counts], phase[counts]), pieces.length[counts])
     return spent

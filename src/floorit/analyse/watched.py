@@ -32,17 +32,25 @@ class Clocks:
         return [msgspec.structs.replace(s, begin=self(s.begin), end=self(s.end)) for s in spans]
 
 
-def whole_steps(process: Process, iterations: Iterations, first: int, last: int) -> tuple[int, list[Stretch]]:
-    """How many whole steps lie between two moments, and the stretches of time that they make up."""
+def whole_steps(process: Process, iterations: Iterations, first: int, last: int) -> list[list[Stretch]]:
+    """The whole steps between two moments, each as the stretches of time that it is made up of."""
     begins, ends = process.starts(), process.rows["end"]
     trains = iterations.kind == TRAIN
     inside = trains & (begins >= first * _NANO - _EXACT) & (ends <= last * _NANO + _EXACT)
     torn = np.unique(iterations.of_row[trains & ~inside])
     whole = inside & ~np.isin(iterations.of_row, torn)
-    stretches: list[Stretch] = []
+    steps: dict[int, list[Stretch]] = {}
     for row in np.flatnonzero(whole).tolist():
-        begin, end = round(float(begins[row]) / _NANO), round(float(ends[row]) / _NANO)
+        stretch = round(float(begins[row]) / _NANO), round(float(ends[row]) / _NANO)
+        steps.setdefault(int(iterations.of_row[row]), []).append(stretch)
+    return list(steps.values())
+
+
+def joined(steps: list[list[Stretch]]) -> list[Stretch]:
+    """All stretches in order, those that touch made one."""
+    stretches: list[Stretch] = []
+    for begin, end in sorted(stretch for step in steps for stretch in step):
         if stretches and begin - stretches[-1][1] <= _EXACT / _NANO:
             begin = stretches.pop()[0]
         stretches.append((begin, end))
-    return len(np.unique(iterations.of_row[whole])), stretches
+    return stretches

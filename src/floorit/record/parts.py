@@ -5,16 +5,16 @@ profiler tells of every operator in these steps, backward ones with the number o
 mark around each call of a part is all that is added.
 """
 
+import json
 import re
 import sys
 from time import perf_counter_ns
 
-from .window import Kineto
+from .window import DONE, Kineto
 from .wire import PART
 
 NAME = "parts of the model"
 MOST = 40  # parts that are told apart
-MOST_CALLS = 10000  # whose memory is noted
 _NUMBER = re.compile(r"\d+$")
 _WRAPPED = "module."  # where DistributedDataParallel and DataParallel keep the model
 
@@ -115,69 +115,161 @@ def obstacle(torch, models, has_graphs, compilations):
     script = sys.modules.get("torch.jit")
     if script is not None and any(isinstance(model, script.ScriptModule) for model in models):
         return "the model is TorchScript: the calls of inner modules are not seen"
+    if len(_devices(models)) > 1 or not _devices(models) <= {"cpu", "cuda"}:
+        return "the model is on %s" % " and ".join(sorted(_devices(models)))
     if len(choose(torch.nn, models)[0]) < 2:
         return "the model is a single part"
     return None
 
 
-class Marked(Kineto):
-    """The profiler with operators, and the calls of parts marked in its trace."""
+def are_on_gpu(models):
+    """Whether it is the GPU that computes them."""
+    return _devices(models) == {"cuda"}
 
-    def __init__(self, session, models):
-        torch = session.torch
-        super().__init__(torch, lambda: session.has_graphs, with_operators=True)
+
+def _devices(models):
+    return {parameter.device.type for model in models for parameter in model.parameters()}
+
+
+class Calls:
+    """The calls of parts, from outside of any other part: hooked while a window wants them."""
+
+    def __init__(self, session):
         self._session = session
-        self._nn = torch.nn
-        self._parts, self._left_out = choose(torch.nn, models)
-        self._numbers = {}  # id of a module -> number of its part
+        self._parts, self._numbers = None, {}  # id of a module -> number of its part
+        self._left_out = 0
+        self._hooks = self._code = None
+
+    def on(self, enter, leave):
+        """From now on `enter` is called with the number of the part, and `leave` with what it returned."""
+        session, numbers = self._session, self._numbers
+        if self._parts is None:
+            self._choose()
+
+        def enters(module):
+            number = numbers.get(id(module))
+            return None if number is None else enter(number)
+
+        if self._hooks is None:
+            call = session.torch.nn.Module._call_impl
+            self._hooks = session.hook(NAME, call, enters, leave, names=("self",), outermost=True)
+            self._code = self._hooks.hooked
+        else:
+            self._hooks.enter, self._hooks.leave, self._hooks.hooked = enters, leave, self._code
+            self._hooks.reset()
+
+    def off(self):
+        """Leave calls alone, also after one that is open now."""
+        if self._hooks is not None:
+            self._hooks.off()
+
+    def facts(self):
+        """What is noted of the parts."""
+        nn = self._session.torch.nn
+        return {"parts": [part.facts(nn) for part in self._parts], "left_out": self._left_out}
+
+    def _choose(self):
+        self._parts, self._left_out = choose(self._session.torch.nn, self._session.trained_models())
         for number, part in enumerate(self._parts):
             for module in part.module.modules():
                 self._numbers.setdefault(id(module), number)
-        self._mark = torch._C._profiler._RecordFunctionFast
-        self._names = [PART + str(number) for number in range(len(self._parts))]
-        self._memory = _allocated(torch) if self.is_on_gpu else None
+
+
+class Timed:
+    """Stands for a profiler where there is no GPU: the calls of parts in the forward pass, by the log's clock.
+
+    To be told of each operator takes memory between the program's own, so tensors land on fresh pages and the host is
+    slower in some parts than in others. What can be timed without, is.
+    """
+
+    is_on_gpu = False
+
+    def __init__(self, log, calls):
+        self._log = log
+        self._calls = calls
+        self._seen = []  # number of the part, begin, end
+
+    def start(self):
+        """Time calls from the next on."""
+        self._calls.on(self._enter, self._leave)
+
+    def stop(self, take_down):
+        """What was seen."""
+        self._calls.off()
+        return self
+
+    def cancel(self):
+        """Stop."""
+        self._calls.off()
+
+    def save(self, path):
+        """Write what was seen."""
+        with open(path, "w") as file:
+            json.dump(self._seen, file)
+
+    def facts(self):
+        """All is in the file."""
+        return {}
+
+    def mark(self):
+        """There is no GPU to wait for."""
+        return DONE
+
+    def capturing(self):
+        """Nor one that could capture."""
+        return False
+
+    def is_down(self):
+        """Nothing is taken down."""
+
+    def _enter(self, number):
+        return None if self._log.backward else (number, perf_counter_ns())
+
+    def _leave(self, token):
+        self._seen.append((*token, perf_counter_ns()))
+
+
+class Marked(Kineto):
+    """The profiler with operators, and the calls of parts marked in its trace."""
+
+    def __init__(self, session, calls):
+        on_gpu = are_on_gpu(session.trained_models())
+        super().__init__(session.torch, lambda: session.has_graphs, on_gpu=on_gpu, with_operators=True)
+        self._log = session.log
+        self._of_parts = calls
+        self._marked = session.torch._C._profiler._RecordFunctionFast
+        self._memory = _allocated(session.torch) if self.is_on_gpu else None
         self._kept = []  # (time, number of the part, bytes that a call of it left allocated)
-        self._hooks = None
 
     def start(self):
         """Watch, and mark from the next call on."""
         super().start()
-        call = self._nn.Module._call_impl
-        self._hooks = self._session.hook(NAME, call, self._enter, self._leave, names=("self",), outermost=True)
+        self._of_parts.on(self._enter, self._leave)
 
     def stop(self, take_down=True):
         """What was seen."""
-        self._unmark()
+        self._of_parts.off()
         return super().stop(take_down)
 
     def cancel(self):
         """Stop, if it has started."""
-        self._unmark()
+        self._of_parts.off()
         super().cancel()
 
     def facts(self):
         """What is noted beside the trace."""
-        parts = [part.facts(self._nn) for part in self._parts]
-        return {"parts": parts, "left_out": self._left_out, "on_gpu": self.is_on_gpu, "kept": self._kept}
+        return {**self._of_parts.facts(), "on_gpu": self.is_on_gpu, "kept": self._kept}
 
-    def _unmark(self):
-        if self._hooks is not None:
-            self._hooks.off()
-            self._hooks = None
-
-    def _enter(self, module):
-        number = self._numbers.get(id(module))
-        if number is None:
-            return None
-        mark = self._mark(self._names[number])
-        before = self._memory() if self._memory is not None and not self._session.log.backward else None
+    def _enter(self, number):
+        mark = self._marked(PART + str(number))
+        before = self._memory() if self._memory is not None and not self._log.backward else None
         mark.__enter__()
         return number, mark, before
 
     def _leave(self, token):
         number, mark, before = token
         mark.__exit__(None, None, None)
-        if before is not None and len(self._kept) < MOST_CALLS:
+        if before is not None:
             self._kept.append((perf_counter_ns(), number, self._memory() - before))
 
 

@@ -10,7 +10,7 @@ from threading import get_ident
 from . import wire
 from .lines import LineTrack
 from .log import Log
-from .parts import Marked
+from .parts import Calls, Marked, Timed, are_on_gpu
 from .parts import obstacle as parts_obstacle
 from .patch import Hooks, Patches
 from .sampler import Sampler, caller
@@ -272,27 +272,37 @@ class Session:
         backwards = self._asked(WINDOW)
         if backwards is not None:
             self._window_asked = True
+            calls = Calls(self)
+            parts = self._window(backwards, lambda: Marked(self, calls), self._parts_obstacle, "parts", None)
+            timed = self._window(backwards, lambda: Timed(self.log, calls), self._timed_obstacle, "calls", parts)
             kineto = functools.partial(Kineto, self.torch, lambda: self.has_graphs)
-            around = (self.log, self.writer, backwards)
-            parts = Window(*around, self._marked, self._parts_obstacle, self.count_waiting, "parts")
-            self.log.window = Window(*around, kineto, self._obstacle, self.count_waiting, following=parts)
+            self.log.window = self._window(backwards, kineto, self._obstacle, "window", timed)
 
-    def _marked(self):
-        return Marked(self, self.trained_models())
+    def _window(self, backwards, kineto, find_obstacle, name, following):
+        around = (self.log, self.writer, backwards)
+        return Window(*around, kineto, find_obstacle, self.count_waiting, name=name, following=following)
 
     def _give_up_windows(self, reason):
         while self.log.window is not None:
             self.log.window.give_up(reason)
 
     def _obstacle(self):
-        return "the program uses torch's profiler itself" if self.has_profiler else obstacle(self.torch)
+        return self._other_profiler() or obstacle(self.torch)
 
-    def _parts_obstacle(self):
+    def _other_profiler(self):
         if self.has_profiler:
             return "the program uses torch's profiler itself"
-        if not self.log.window.is_watching and profiler_is_active(self.torch):
-            return "another profiler was active"
-        return parts_obstacle(self.torch, self.trained_models(), self.has_graphs, compilations())
+        return "another profiler was active" if profiler_is_active(self.torch) else None
+
+    def _timed_obstacle(self):
+        return "kernels are timed" if are_on_gpu(self.trained_models()) else self._parts_obstacle()
+
+    def _parts_obstacle(self):
+        models = self.trained_models()
+        reason = parts_obstacle(self.torch, models, self.has_graphs, compilations())
+        if reason is None and not self.log.window.is_watching:  # else the window before this one has asked
+            reason = self._obstacle() if are_on_gpu(models) else self._other_profiler()
+        return reason
 
     def _asked(self, name):
         """After how many backward passes the parent wants something done; None: it has not asked."""

@@ -40,13 +40,13 @@ _WAITING, _WARMING, _MEASURING, _DRAINING, _SETTLING, _OVER = range(6)
 class Kineto:
     """Torch's profiler without its Python half, which synchronizes and which compiled code looks at."""
 
-    def __init__(self, torch, has_graphs, with_operators=False):
+    def __init__(self, torch, has_graphs, on_gpu=True, with_operators=False):
         from torch._C import _autograd, _profiler
 
         self._calls = _autograd
         self._has_graphs = has_graphs  # () -> whether the program has captured any
         self._event = torch.cuda.Event
-        self.is_on_gpu = torch.cuda.is_initialized() and torch.version.cuda is not None
+        self.is_on_gpu = on_gpu
         self.capturing = torch.cuda.is_current_stream_capturing if self.is_on_gpu else _never
         # Launches are among CUDA's own activities; the CPU's would cost a callback for each operator.
         kinds = _profiler.ProfilerActivity
@@ -90,7 +90,7 @@ class Kineto:
     def mark(self):
         """An event that is done when the GPU has done all that was launched so far."""
         if not self.is_on_gpu:
-            return _Done
+            return DONE
         event = self._event()
         event.record()
         return event
@@ -99,7 +99,11 @@ class Kineto:
 class _Done:
     """Stands for an event where there is no GPU."""
 
-    query = staticmethod(lambda: True)
+    def query(self):
+        return True
+
+
+DONE = _Done()
 
 
 def _never():
@@ -117,8 +121,6 @@ def obstacle(torch):
         return "the program did not use CUDA"
     if torch.version.cuda is None:
         return "only NVIDIA GPUs are watched"
-    if profiler_is_active(torch):
-        return "another profiler was active"
     for name in os.environ:
         tool = _TOOLS.get(name) or next((t for prefix, t in _TOOL_PREFIXES.items() if name.startswith(prefix)), None)
         if tool:
@@ -246,12 +248,13 @@ class Window:
         self._writer.note(self._name, file=name, measured=measured, clocks=self._clocks, **self._kineto.facts())
 
     def _ask_following(self):
-        """A window that is to follow and cannot says so, and is forgotten."""
-        following = self._following
-        reason = following._find_obstacle() if following is not None else None
-        if reason is not None:
-            following.give_up(reason)
-            self._following = None
+        """Windows that are to follow and cannot say so, and are forgotten."""
+        while self._following is not None:
+            reason = self._following._find_obstacle()
+            if reason is None:
+                return
+            self._following.give_up(reason)
+            self._following = self._following._following
 
     def _hand_over(self, now):
         """The other window opens at once; what settles, settles after it."""

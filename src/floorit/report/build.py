@@ -327,7 +327,8 @@ def _parts(trained: _Trained, folder: Path, run: RunFile) -> tuple[parts.Parts |
     window = trained.process.parts
     found: parts.Parts | str | trace.Trace = _seen(trained, window, "window of the model's parts", folder, run)
     if isinstance(found, trace.Trace):
-        found = parts.examine(trained.process, trained.iterations, window or {}, found, trained.ledger)
+        calls = _calls(trained.process, folder)
+        found = parts.examine(trained.process, trained.iterations, window or {}, found, trained.ledger, calls)
     if isinstance(found, str):
         return None, [Missing(what="parts", reason=found)]
     said = []
@@ -342,6 +343,16 @@ def _parts(trained: _Trained, folder: Path, run: RunFile) -> tuple[parts.Parts |
         reason = f"the model has too many: {found.left_out} with few parameters are in the rest"
         said.append(Missing(what="parts", reason=reason))
     return found, said
+
+
+def _calls(process: Process, folder: Path) -> list[parts.Call] | None:
+    """Of the parts, timed without operators; None where there is a GPU to tell."""
+    if process.calls is None or "file" not in process.calls:
+        return None
+    try:
+        return msgspec.json.decode((folder / Path(process.calls["file"]).name).read_bytes(), type=list[parts.Call])
+    except (OSError, ValueError):
+        return None
 
 
 def _how(found: parts.Parts) -> str:
