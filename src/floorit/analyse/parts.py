@@ -74,6 +74,8 @@ def examine(
         return "no whole step lies inside the window"
     to_trace = Clocks(window["clocks"])
     owners = Owners(trace.operators, trace.lanes)
+    if window["on_gpu"] and not (len(trace.work) and len(trace.calls)):
+        return "no kernel was seen in the watched steps"
     if not owners.called:
         return "no part of the model was called in the watched steps"
     if not owners.has_backward:

@@ -354,7 +354,10 @@ def _line(line: Line) -> str:
 
 
 def _missing(report: Report) -> list[RenderableType]:
-    said_above = {"floor: the physical limit", "floor: without data", "workers.supply", "workers.time_in"}
+    said_above = {
+        *("floor: the physical limit", "floor: without data", "workers.supply", "workers.time_in"),
+        "parts.activation_bytes",
+    }
     by_reason: dict[str, list[str]] = {}
     without_gpu = not report.environment.gpus
     for m in report.missing:
