@@ -19,6 +19,7 @@ from floorit.record import wire
 
 SCRIPT = str(Path(__file__).parent / "parts" / "planted.py")
 STAGES = {"small": "stages.0", "large": "stages.1", "again": "again", "twice": "twice"}
+UNNAMED = {"small": "Stage", "large": "Stage 2", "again": "Stage 3", "twice": "Stage 4"}  # where no model holds them
 NODE = "autograd::engine::evaluate_function: "
 TRAINER, ENGINE = 11, 12  # threads
 
@@ -58,10 +59,12 @@ class Steps(Made):
         self.operators.append({**number, "ph": "f", "tid": ENGINE, "ts": to * 1e3 + shift})
         return self
 
-    def kernel_by(self, launched, length, lane=TRAINER, name="some_kernel"):
+    def kernel_by(self, launched, length, lane=TRAINER, name="some_kernel", operator=None):
         """A kernel that runs much later than it is launched."""
         self.kernel(launched + 100, launched + 100 + length, launched, name)
         self.calls[-1]["tid"] = lane
+        if operator is not None:
+            self.work[-1]["args"]["External id"] = operator
         return self
 
     def trace(self):
@@ -128,6 +131,13 @@ def test_kernels_are_whose_launch_it_was_whenever_they_run():
     found = made.examine(forward=1.0, backward=1.0)
     assert _rows(found) == {"a": (20, 2, 0), "b": (30, 8, 0), "rest": (5, 50, 0)}
     assert [part.activation_bytes for part in found.parts] == [600, 200, None]
+
+
+def test_the_operator_counts_and_not_cudas_own_clock():
+    made = _passes(Steps(on_gpu=True))
+    made.operators[1]["args"]["External id"] = 70  # the operator of part a
+    made.kernel_by(1.5, 20, operator=70).kernel_by(1.6, 4, lane=99).kernel_by(2, 1)
+    assert _rows(made.examine()) == {"a": (20, 0, 0), "b": (1, 0, 0), "rest": (4, 0, 0)}
 
 
 def test_an_engine_of_its_own_finds_the_thread_that_made_its_nodes():
@@ -263,6 +273,7 @@ class Recorded:
         command = [FLOORIT, "run", "--quiet", "--out", str(self.out), "--", PYTHON, SCRIPT]
         self.ran = execute(command, folder, KIND=kind, TIMES=str(own))
         assert self.ran.returncode == 0, self.ran.stderr.decode()
+        self.stages = UNNAMED if kind == "methods" else STAGES
         self.report = json.loads((self.out / "report.json").read_text())
         self.own = json.loads(own.read_text())
         [self.process] = events.read_record(self.out / "record").run()
@@ -285,7 +296,7 @@ class Recorded:
 
     def agrees(self, phase, *columns):
         own = self.measured(phase)
-        told = {stage: sum(self.part(name)[column] for column in columns) for stage, name in STAGES.items()}
+        told = {stage: sum(self.part(name)[column] for column in columns) for stage, name in self.stages.items()}
         for stage in STAGES:
             expected = own[stage] / sum(own.values())
             assert told[stage] / sum(told.values()) == pytest.approx(expected, rel=0.15), (phase, stage, told, own)
@@ -331,7 +342,7 @@ def test_parts_are_told_in_other_models_too(tmp_path, kind):
     ran.agrees("forward", "forward_seconds")
     ran.agrees("backward", "backward_seconds", "recompute_seconds")
     ran.closes()
-    assert ran.part("again")["recompute_seconds"] > 0
+    assert ran.part(ran.stages["again"])["recompute_seconds"] > 0
 
 
 @pytest.mark.acceptance

@@ -280,6 +280,16 @@ def test_a_window_that_cannot_follow_is_named_and_the_first_takes_the_profiler_d
     assert loop.words().count(WINDOW_OUT) == 1
 
 
+def test_asking_whether_another_may_follow_does_not_end_the_first(tmp_path):
+    loop = Loop(tmp_path, following={})
+    loop.window._following._find_obstacle = lambda: 1 / 0
+    loop.step(20)
+    assert loop.profiler.calls == ["start", "stop", "save", "is_down"]
+    told = dict(zip(loop.kinds, loop.notes, strict=True))
+    assert "file" in told["window"]
+    assert "ZeroDivisionError" in told["parts"]["reason"]
+
+
 def test_a_window_follows_one_that_could_not_open(tmp_path):
     loop = Loop(tmp_path, reason="the program did not use CUDA", following={}).step(20)
     assert not loop.profiler.calls

@@ -267,16 +267,21 @@ class _Pieces(msgspec.Struct, frozen=True):
 
 
 def _on_gpu(owners: Owners, trace: Trace) -> _Pieces:
-    """Kernels, by what the host was at when it launched them; those that communicate are nobody's."""
+    """Kernels, by the operator that asked for them; those that communicate are nobody's.
+
+    CUDA's own clock may differ a little from torch's, so the time of a launch counts only where no operator is known.
+    """
     work = of_main_device(trace.work)
     launched = launches(work, trace.calls)
+    calls = zip(launched.lane.tolist(), launched.begin.tolist(), strict=True)
+    asked = [trace.began.get(number, call) for number, call in zip(work.operator.tolist(), calls, strict=True)]
+    lanes, moments = np.array([lane for lane, _ in asked]), np.array([moment for _, moment in asked])
     owner = np.full(len(work), _NOBODY)
-    for lane in np.unique(launched.lane).tolist():
-        of_lane = launched.lane == lane
-        owner[of_lane] = owners.at(lane, launched.begin[of_lane])
+    for lane in np.unique(lanes).tolist():
+        owner[lanes == lane] = owners.at(lane, moments[lanes == lane])
     is_communication = np.array([kind_of(name) == "communication" for name in work.names], bool)
     owner[is_communication[work.name]] = _NOBODY
-    return _Pieces(launched.begin, work.end - work.begin, owner)
+    return _Pieces(moments, work.end - work.begin, owner)
 
 
 def _on_host(owners: Owners, phases: _Phases, steps: list[list[Stretch]]) -> _Pieces:

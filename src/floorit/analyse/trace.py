@@ -26,6 +26,7 @@ class _Args(msgspec.Struct, frozen=True):
     device: Any = None
     stream: Any = None
     correlation: Any = None
+    external: Any = msgspec.field(name="External id", default=None)
     sequence: Any = msgspec.field(name="Sequence number", default=None)
     forward_thread: Any = msgspec.field(name="Fwd thread id", default=None)
 
@@ -56,14 +57,15 @@ class Events(msgspec.Struct, frozen=True, kw_only=True):
     lane: Ints  # the GPU's stream, or the host's thread
     device: Ints
     correlation: Ints  # what a call has in common with the work it launched; -1: nothing
+    operator: Ints  # the innermost that it was asked for by; -1: none
 
     def __len__(self) -> int:
         return len(self.begin)
 
     def take(self, chosen: NDArray[Any]) -> Events:
         """Some of them."""
-        columns = {c: getattr(self, c)[chosen] for c in ("name", "begin", "end", "lane", "device", "correlation")}
-        return msgspec.structs.replace(self, **columns)
+        columns = ("name", "begin", "end", "lane", "device", "correlation", "operator")
+        return msgspec.structs.replace(self, **{column: getattr(self, column)[chosen] for column in columns})
 
 
 class Operator(msgspec.Struct, frozen=True):
@@ -85,6 +87,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     calls: Events
     operators: list[Operator] = []  # in the order in which they began
     lanes: dict[int, int] = {}  # of the host's threads, by torch's own numbers
+    began: dict[int, tuple[int, int]] = {}  # thread and moment at which each operator began, by its number for work
 
 
 def parse(data: bytes) -> Trace:
@@ -95,11 +98,13 @@ def parse(data: bytes) -> Trace:
         file = msgspec.json.decode(_NOT_JSON.sub(b": null", data), type=_File)
     base = file.baseTimeNanoseconds
     lasting = [event for event in file.traceEvents if event.ph == "X"]
+    operators = [event for event in lasting if event.cat in _OPERATORS]
     return Trace(
         work=_events([e for e in lasting if e.cat in _WORK], base),
         calls=_events([e for e in lasting if e.cat in _CALLS], base),
-        operators=_operators([e for e in lasting if e.cat in _OPERATORS], base),
+        operators=_operators(operators, base),
         lanes=_lanes(file.traceEvents),
+        began={e.args.external: (e.tid, base + round(e.ts * 1e3)) for e in operators if e.args.external},
     )
 
 
@@ -143,6 +148,7 @@ def _events(found: list[_Event], base: int) -> Events:
         lane=_whole([e.tid if e.args.stream is None else e.args.stream for e in found])[order],
         device=_whole([e.args.device for e in found])[order],
         correlation=_whole([e.args.correlation for e in found])[order],
+        operator=_whole([e.args.external for e in found])[order],
     )
 
 

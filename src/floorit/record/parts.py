@@ -39,7 +39,8 @@ class Part:
 
 def choose(nn, models):
     """The parts of the models that train, and how many more there would be."""
-    roots = [model for model in models if not any(_holds(other, model) for other in models)]
+    held = {id(inner) for model in models for inner in model.modules() if inner is not model}
+    roots = [model for model in models if id(model) not in held]
     parts = [Part("", roots[0])] if len(roots) == 1 else _by_class(roots)
     whole = sum(map(_parameters, roots))
     grows = True
@@ -53,10 +54,6 @@ def choose(nn, models):
                 grows = True
     largest = sorted(parts, key=lambda part: -_parameters(part.module))[:MOST]
     return [part for part in parts if part in largest], len(parts) - len(largest)
-
-
-def _holds(module, other):
-    return module is not other and any(inner is other for inner in module.modules())
 
 
 def _parameters(module):

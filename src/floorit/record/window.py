@@ -250,7 +250,10 @@ class Window:
     def _ask_following(self):
         """Windows that are to follow and cannot say so, and are forgotten."""
         while self._following is not None:
-            reason = self._following._find_obstacle()
+            try:
+                reason = self._following._find_obstacle()
+            except Exception as error:  # which must not end this one
+                reason = "it failed: %r" % (error,)
             if reason is None:
                 return
             self._following.give_up(reason)
