@@ -236,6 +236,11 @@ def test_parts_cost_what_cuda_events_say(tmp_path: Path) -> None:
     again = parts["again"]
     assert again["recompute_seconds"] == pytest.approx(again["forward_seconds"], rel=0.15)
     assert not [name for name, part in parts.items() if part["recompute_seconds"] and name != "again"]
+    types = {of["dtype"]: of["share"] for of in report["gpu"]["dtype_shares"]}
+    half = sum(parts["half"][f"{phase}_seconds"] for phase in ("forward", "backward"))
+    whole = sum(part[f"{phase}_seconds"] for part in parts.values() for phase in ("forward", "backward", "recompute"))
+    assert types["bfloat16"] == pytest.approx(half / whole, abs=0.05)  # casts and the optimizer are of either type
+    assert types["float32"] + types["bfloat16"] > 0.95
     watched = sum(part["share"] for part in parts.values())
     assert watched <= report["gpu"]["busy_share"] * 1.05  # the optimizer's and the loss's kernels are not among them
 

@@ -13,7 +13,7 @@ from test_analyse_gpu import BASE, MS, WALL, Made
 from torch import nn
 
 from floorit import events
-from floorit.analyse import iterations, ledger, parts, trace
+from floorit.analyse import iterations, ledger, parts, precision, trace
 from floorit.record import parts as chooser
 from floorit.record import wire
 
@@ -174,6 +174,26 @@ def test_a_part_that_is_never_called_is_not_zero():
 def test_what_cannot_be_told_is_said():
     assert "no part" in Steps().operator(1, 0, 1).host((wire.FORWARD, 10)).examine()
     assert "backward" in Steps().part(0, 0, 1).host((wire.FORWARD, 10)).examine()
+
+
+# -- types of numbers ----------------------------------------------------------------------------------------------
+
+
+def test_kernels_compute_in_the_type_of_their_operators_first_floating_input():
+    made = Steps(on_gpu=True)
+    types = {
+        1: ["c10::BFloat16", "float", "Scalar"],
+        2: ["long int", "float"],
+        3: ["TensorList", "Scalar"],
+        4: ["", "c10::Half"],
+    }
+    for number, inputs in types.items():
+        made._operator("aten::mm", number, number + 0.5, TRAINER, **{"External id": number, "Input type": inputs})
+        made.kernel_by(number + 0.1, 10 * number, operator=number)
+    made.copy(200, 900, 5).kernel_by(6, 50, name="ncclDevKernel_AllReduce")  # these compute nothing
+    found = {of.dtype: of.share for of in precision.shares(made.trace())}
+    assert found == pytest.approx({"float16": 0.4, "other": 0.3, "float32": 0.2, "bfloat16": 0.1})
+    assert list(found) == ["float16", "other", "float32", "bfloat16"]
 
 
 # -- which parts ---------------------------------------------------------------------------------------------------

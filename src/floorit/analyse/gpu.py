@@ -15,6 +15,7 @@ from floorit.analyse.host import COMM, DATA_WAIT, H2D, LAUNCH, OTHER, SYNC, Segm
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.kernels import kind_of, uses_tensor_cores
 from floorit.analyse.ledger import Line, lines
+from floorit.analyse.precision import TypeShare
 from floorit.analyse.trace import Events, Ints, Trace
 from floorit.analyse.watched import Clocks, Stretch, joined, whole_steps
 from floorit.events import Process, Sample, Span
@@ -64,6 +65,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     copies_alone_share: float | None = None  # of a step: copies ran and no kernel; part of busy
     comm_alone_share: float | None = None  # of a step: communication ran and nothing else; part of busy
     tensor_share: float | None = None  # of the time of all kernels and copies: on tensor cores, by their names
+    dtype_shares: list[TypeShare] = []  # in which type of number kernels computed
     kinds: list[Kind] = []
     kernels: list[Kernel] = []
     kernels_per_step: float | None = None

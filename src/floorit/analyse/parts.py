@@ -14,6 +14,7 @@ from floorit.analyse.gpu import launches, of_main_device
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.kernels import kind_of
 from floorit.analyse.ledger import Ledger
+from floorit.analyse.precision import TypeShare, shares
 from floorit.analyse.trace import Ints, Operator, Trace
 from floorit.analyse.watched import Clocks, Stretch, whole_steps
 from floorit.events import Process, Span
@@ -55,6 +56,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     steps: int  # that were watched
     on_gpu: bool  # whether seconds are those of kernels, else of the host
     left_out: int = 0  # parts that are in the rest because there are too many
+    dtypes: list[TypeShare] = []  # of the kernels in the same trace
 
 
 def examine(
@@ -97,6 +99,7 @@ def examine(
         steps=len(steps),
         on_gpu=window["on_gpu"],
         left_out=window["left_out"],
+        dtypes=shares(trace),
     )
 
 

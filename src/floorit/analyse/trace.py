@@ -29,6 +29,7 @@ class _Args(msgspec.Struct, frozen=True):
     external: Any = msgspec.field(name="External id", default=None)
     sequence: Any = msgspec.field(name="Sequence number", default=None)
     forward_thread: Any = msgspec.field(name="Fwd thread id", default=None)
+    types: Any = msgspec.field(name="Input type", default=None)
 
 
 class _Event(msgspec.Struct):
@@ -88,6 +89,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     operators: list[Operator] = []  # in the order in which they began
     lanes: dict[int, int] = {}  # of the host's threads, by torch's own numbers
     began: dict[int, tuple[int, int]] = {}  # thread and moment at which each operator began, by its number for work
+    inputs: dict[int, tuple[str, ...]] = {}  # C++'s names of the types of their inputs, by the same
 
 
 def parse(data: bytes) -> Trace:
@@ -105,6 +107,7 @@ def parse(data: bytes) -> Trace:
         operators=_operators(operators, base),
         lanes=_lanes(file.traceEvents),
         began={e.args.external: (e.tid, base + round(e.ts * 1e3)) for e in operators if e.args.external},
+        inputs={e.args.external: tuple(map(str, e.args.types)) for e in operators if isinstance(e.args.types, list)},
     )
 
 

@@ -54,7 +54,8 @@ class Kineto:
         if with_operators:
             self._activities.add(kinds.CPU)
         state, config = _profiler.ProfilerState.KINETO, _profiler._ExperimentalConfig()
-        self._config = _profiler.ProfilerConfig(state, False, False, False, False, False, config)
+        with_types = on_gpu and with_operators  # of the operators' inputs
+        self._config = _profiler.ProfilerConfig(state, with_types, False, False, False, False, config)
 
     def start(self):
         loud = _LOG_LEVEL not in os.environ

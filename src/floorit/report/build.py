@@ -104,6 +104,12 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
     findings = verdict.diagnose(facts, points, bare.out_of_memory)
     whole, unknown = _job(first, run)
     model, unseen = _parts(first, reader.folder, run)
+    if watched is not None:
+        if model is None or not model.dtypes:
+            reason = "kernels' operators are known only where the model's parts were watched"
+            unseen.append(Missing(what="gpu.dtype_shares", reason=reason))
+        else:
+            watched = msgspec.structs.replace(watched, dtype_shares=model.dtypes)
     return msgspec.structs.replace(
         bare,
         run=facts_of_run,

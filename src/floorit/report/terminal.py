@@ -254,6 +254,8 @@ def _gpu(gpu: Gpu) -> RenderableType:
     if gpu.tensor_share is not None:
         parts.append(f"tensor cores about {gpu.tensor_share:.0%} of kernel time")
     kinds = ", ".join(f"{kind.kind} {kind.share:.0%}" for kind in gpu.kinds[:4])
+    if gpu.dtype_shares:
+        kinds += "; in " + ", ".join(f"{of.dtype} {of.share:.0%}" for of in gpu.dtype_shares if of.share >= SMALL)
     idle = [Text(f"  {i.share:5.1%} idle: {_IDLE[i.cause]}{_at(i.where)}") for i in gpu.idle if i.share >= SMALL]
     return Group(Text(" · ".join(filter(None, [*parts, peak, power]))), Text(f"  kernels: {kinds}"), *idle)
 
@@ -356,7 +358,7 @@ def _line(line: Line) -> str:
 def _missing(report: Report) -> list[RenderableType]:
     said_above = {
         *("floor: the physical limit", "floor: without data", "workers.supply", "workers.time_in"),
-        "parts.activation_bytes",
+        *("parts.activation_bytes", "gpu.dtype_shares"),
     }
     by_reason: dict[str, list[str]] = {}
     without_gpu = not report.environment.gpus
