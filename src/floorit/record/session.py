@@ -59,6 +59,7 @@ class Session:
         self.has_graphs = False  # whether the program has captured a CUDA graph
         self.has_profiler = False  # whether the program has started a profiler of its own
         self._window_asked = False
+        self._imported_in = get_ident()  # the thread that has imported torch
         self._device = None  # the GPU that the training thread uses
         self._peak_read = 0.0
         os.register_at_fork(before=self._before_fork, after_in_child=self._forked)
@@ -283,15 +284,20 @@ class Session:
         return Window(*around, kineto, find_obstacle, self.count_waiting, name=name, following=following)
 
     def _give_up_windows(self, reason):
-        while self.log.window is not None:
-            self.log.window.give_up(reason)
+        """The one that is open or to be opened, and those that would follow it."""
+        before, window = None, self.log.window
+        while window is not None and window is not before:
+            window.give_up(reason)
+            before, window = window, self.log.window
 
     def _obstacle(self):
-        return self._other_profiler() or obstacle(self.torch)
+        return self._profiler_obstacle() or obstacle(self.torch)
 
-    def _other_profiler(self):
+    def _profiler_obstacle(self):
         if self.has_profiler:
             return "the program uses torch's profiler itself"
+        if get_ident() != self._imported_in:  # else the profiler complains on the program's stderr
+            return "it trains in another thread than the one that imported torch"
         return "another profiler was active" if profiler_is_active(self.torch) else None
 
     def _timed_obstacle(self):
@@ -301,7 +307,7 @@ class Session:
         models = self.trained_models()
         reason = parts_obstacle(self.torch, models, self.has_graphs, compilations())
         if reason is None and not self.log.window.is_watching:  # else the window before this one has asked
-            reason = self._obstacle() if are_on_gpu(models) else self._other_profiler()
+            reason = self._obstacle() if are_on_gpu(models) else self._profiler_obstacle()
         return reason
 
     def _asked(self, name):

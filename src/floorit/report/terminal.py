@@ -263,7 +263,7 @@ def _gpu(gpu: Gpu) -> RenderableType:
 def _parts(parts: list[Part], how: str | None) -> list[RenderableType]:
     """The parts of the model that cost most, and what the others do."""
     called = sorted((part for part in parts[:-1] if part.share is not None), key=lambda part: -part.seconds)
-    if len(called) < 2 or called[0].seconds == 0 or (called[0].share or 0.0) < SOME:
+    if len(called) < 2 or (called[0].share or 0.0) < SOME:
         return []
     table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim", pad_edge=False)
     table.add_column("the model's parts that cost most", no_wrap=True)
