@@ -118,6 +118,12 @@ def test_the_hosts_time_is_scaled_to_what_a_usual_step_takes():
     assert _rows(found) == {"a": (0.5, 0.9, 0), "b": (1, 2, 0), "rest": (0.3, 0.1, 0)}
 
 
+def test_a_pass_that_was_not_watched_is_in_the_rest():
+    found = _passes(Steps()).examine(forward=0.0036, backward=0.006, recompute=0.002)
+    assert _rows(found)["rest"] == (0.6, 0.2, 2)
+    assert _rows(_passes(Steps()).examine([], forward=0.0036, backward=0.006))["a"] == (1, 1.8, 0)
+
+
 def test_forward_times_are_those_of_calls_that_were_timed_without_operators():
     found = _passes(Steps()).examine([(0, 0.0, 2.0), (1, 2.0, 2.5)], forward=0.0036, backward=0.006)
     assert _rows(found) == {"a": (2, 1.8, 0), "b": (0.5, 4, 0), "rest": (1.1, 0.2, 0)}

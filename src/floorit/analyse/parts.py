@@ -72,26 +72,22 @@ def examine(
     `calls` are those of the forward pass where the host is timed: in steps of their own, without operators.
     """
     steps = whole_steps(process, iterations, *window["measured"])
-    if not steps:
-        return "no whole step lies inside the window"
-    to_trace = Clocks(window["clocks"])
     owners = Owners(trace.operators, trace.lanes)
-    if window["on_gpu"] and not (len(trace.work) and len(trace.calls)):
-        return "no kernel was seen in the watched steps"
-    if not owners.called:
-        return "no part of the model was called in the watched steps"
-    if not owners.has_backward:
-        return "no operation of the backward pass could be told to belong to a part"
-    phases, count = _Phases(to_trace.spans(process.spans)), len(window["parts"])
+    reason = _unknown(steps, owners, trace, window["on_gpu"])
+    if reason is not None:
+        return reason
+    to_trace, count = Clocks(window["clocks"]), len(window["parts"])
+    phases = _Phases(to_trace.spans(process.spans))
     times = [[(to_trace(begin), to_trace(end)) for begin, end in step] for step in steps]
-    pieces = _on_gpu(owners, trace) if window["on_gpu"] else _on_host(owners, phases, times)
-    each = np.array([_tally(pieces, phases, step, count) for step in times]) * _NANO
     if window["on_gpu"]:
-        spent, kept = each.mean(axis=0), _kept(window["kept"], steps, count)
+        spent, kept = (
+            _each(_on_gpu(owners, trace), phases, times, count).mean(axis=0),
+            _kept(window["kept"], steps, count),
+        )
     else:
-        spent, kept = _typical(each), None
-        if calls is not None and process.calls is not None:
-            timed = whole_steps(process, iterations, *process.calls["measured"])
+        spent, kept = _typical(_each(_on_host(owners, phases, times), phases, times, count)), None
+        timed = whole_steps(process, iterations, *process.calls["measured"]) if process.calls and calls else []
+        if calls and timed:
             spent[:, FORWARD] = _forward(calls, _Phases(process.spans), timed, count)
         spent = _scaled(spent, usual)
     return Parts(
@@ -103,18 +99,28 @@ def examine(
     )
 
 
+def _unknown(steps: list[list[Stretch]], owners: Owners, trace: Trace, on_gpu: bool) -> str | None:
+    if not steps:
+        return "no whole step lies inside the window"
+    if on_gpu and not (len(trace.work) and len(trace.calls)):
+        return "no kernel was seen in the watched steps"
+    if not owners.called:
+        return "no part of the model was called in the watched steps"
+    if not owners.has_backward:
+        return "no operation of the backward pass could be told to belong to a part"
+    return None
+
+
 def _forward(calls: list[Call], phases: _Phases, steps: list[list[Stretch]], count: int) -> Floats:
     """Seconds of each part's calls in the forward pass of a step, and of the rest of it."""
-    table = np.array(calls, np.int64).reshape(-1, 3)
-    number, begin, end = table[:, 0], table[:, 1], table[:, 2]
+    number, begin, end = np.array(sorted(calls, key=lambda call: call[1]), np.int64).T
     edges = [edge for step in steps for stretch in step for edge in stretch]
     borders = np.unique(np.concatenate([phases.begin, begin, end, np.array(edges, np.int64)]))
     moment = borders[:-1]
     index = np.maximum(np.searchsorted(begin, moment, side="right") - 1, 0)
     inside = (begin[index] <= moment) & (moment < end[index])
     pieces = _Pieces(moment, np.diff(borders), np.where(inside, number[index], _NOBODY))
-    each = np.array([_tally(pieces, phases, step, count) for step in steps]) * _NANO
-    return _typical(each)[:, FORWARD]
+    return _typical(_each(pieces, phases, steps, count))[:, FORWARD]
 
 
 def _typical(each: Floats) -> Floats:
@@ -126,8 +132,9 @@ def _scaled(spent: Floats, usual: Ledger) -> Floats:
     """To be told of each operator slows the host down: the parts share what a usual step takes."""
     wanted = np.array([usual.seconds(wire.PHASES[phase]) for phase in PHASES])
     seen = spent.sum(axis=0)
-    scale: Floats = np.divide(wanted, seen, out=np.zeros(len(PHASES)), where=seen > 0)
-    return spent * scale
+    scaled: Floats = spent * np.divide(wanted, seen, out=np.zeros(len(PHASES)), where=seen > 0)
+    scaled[_NOBODY] += np.where(seen > 0, 0.0, wanted)  # of a pass that was not among the watched steps
+    return scaled
 
 
 def _parts(facts: list[dict[str, Any]], spent: Floats, called: set[int], kept: Ints | None, step: float) -> list[Part]:
@@ -293,6 +300,11 @@ def _on_host(owners: Owners, phases: _Phases, steps: list[list[Stretch]]) -> _Pi
     edges = [edge for step in steps for stretch in step for edge in stretch]
     borders = np.unique(np.concatenate([phases.begin, np.array([*owners.borders(lane), *edges], np.int64)]))
     return _Pieces(borders[:-1], np.diff(borders), owners.at(lane, borders[:-1]))
+
+
+def _each(pieces: _Pieces, phases: _Phases, steps: list[list[Stretch]], parts: int) -> Floats:
+    """Seconds by step, part and phase."""
+    return np.array([_tally(pieces, phases, step, parts) for step in steps]) * _NANO
 
 
 def _tally(pieces: _Pieces, phases: _Phases, step: list[Stretch], parts: int) -> Floats:
