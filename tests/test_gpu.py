@@ -206,7 +206,7 @@ def test_the_window_leaves_no_lasting_cost(tmp_path: Path) -> None:
     """Steps before it and after it, within one process: blocks of both, their medians."""
     report, _, seen = _recorded(tmp_path, "bound.py", KIND="launch", SECONDS="20")
     _idle(report)
-    [opened], [closed] = seen["opened"], seen["closed"]
+    opened, closed = seen["opened"][0], seen["closed"][-1]  # there are two, one after the other
     ends, now = [], seen["started"]
     for seconds in seen["times"]:
         now += seconds
@@ -214,6 +214,41 @@ def test_the_window_leaves_no_lasting_cost(tmp_path: Path) -> None:
     before = sorted(t for t, end in zip(seen["times"], ends, strict=True) if opened - 2 < end < opened)
     after = sorted(t for t, end in zip(seen["times"], ends, strict=True) if end > closed + 0.5)
     assert after[len(after) // 2] < 1.1 * before[len(before) // 2]
+
+
+# -- the model's parts ---------------------------------------------------------------------------------------------
+
+
+def test_parts_cost_what_cuda_events_say(tmp_path: Path) -> None:
+    """Forward and backward seconds of each stage, and the memory that its forward pass leaves; nothing else changes."""
+    bare = _run([sys.executable, str(SCRIPTS / "parts.py")], SECONDS="1")
+    report, stdout, own = _recorded(tmp_path, "parts.py")
+    assert stdout == bare.stdout
+    parts = {part["name"]: part for part in report["parts"]}
+    assert list(parts) == ["stem", "stages.0", "stages.1", "again", "half", "head", "rest"], report["missing"]
+    for name, part in parts.items():
+        if name not in own["forward"]:
+            continue
+        assert part["forward_seconds"] == pytest.approx(own["forward"][name], rel=0.1), name
+        backward = part["backward_seconds"] + part["recompute_seconds"]
+        assert backward == pytest.approx(own["backward"][name], rel=0.1), name
+        assert part["activation_bytes"] == pytest.approx(own["kept"][name], rel=0.01), name
+    again = parts["again"]
+    assert again["recompute_seconds"] == pytest.approx(again["forward_seconds"], rel=0.15)
+    assert not [name for name, part in parts.items() if part["recompute_seconds"] and name != "again"]
+    types = {of["dtype"]: of["share"] for of in report["gpu"]["dtype_shares"]}
+    half = sum(parts["half"][f"{phase}_seconds"] for phase in ("forward", "backward"))
+    whole = sum(part[f"{phase}_seconds"] for part in parts.values() for phase in ("forward", "backward", "recompute"))
+    assert types["bfloat16"] == pytest.approx(half / whole, abs=0.05)  # casts and the optimizer are of either type
+    assert types["float32"] + types["bfloat16"] > 0.95
+    watched = sum(part["share"] for part in parts.values())
+    assert watched <= report["gpu"]["busy_share"] * 1.05  # the optimizer's and the loss's kernels are not among them
+
+
+def test_parts_of_a_captured_graph_are_not_told(tmp_path: Path) -> None:
+    report, _, _ = _recorded(tmp_path, "bound.py", KIND="graphed")
+    assert report["parts"] == []
+    assert "CUDA graph" in next(m["reason"] for m in report["missing"] if m["what"] == "parts")
 
 
 # -- out of memory -------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import FLOORIT, PYTHON, execute
@@ -36,6 +37,8 @@ class Mark:
 class Profiler:
     """Stands for Kineto; `failing` names a call that raises."""
 
+    is_on_gpu = True
+
     def __init__(self, folder, failing=""):
         self.folder, self.failing = folder, failing
         self.calls, self.marks = [], []
@@ -52,9 +55,12 @@ class Profiler:
     def start(self):
         self._called("start")
 
-    def stop(self):
-        self._called("stop")
+    def stop(self, take_down):
+        self._called("stop" if take_down else "stop for now")
         return self
+
+    def facts(self):
+        return {}
 
     def cancel(self):
         self._called("cancel")
@@ -74,17 +80,21 @@ class Profiler:
 class Loop:
     """A training loop seen by the recorder: every border is told to the log."""
 
-    def __init__(self, folder, begin=2, failing="", reason=None):
+    def __init__(self, folder, begin=2, failing="", reason=None, following=None):
         self.log, self.folder = Log(), str(folder)
         self.log.lines = Lines()
         self.notes = []
         self.profiler, self.waiting = Profiler(folder, failing), 0
-        self.window = self.log.window = Window(
-            self.log, self, begin, lambda: self.profiler, lambda: reason, lambda: self.waiting
-        )
+        self.second = Profiler(folder, (following or {}).get("failing", ""))
+        self.window = self.log.window = self._window(begin, self.profiler, reason, "window")
+        if following is not None:
+            self.window._following = self._window(begin, self.second, following.get("reason"), "parts")
+
+    def _window(self, begin, profiler, reason, name):
+        return Window(self.log, self, begin, lambda: profiler, lambda: reason, lambda: self.waiting, name)
 
     def note(self, kind, **fields):
-        assert kind == "window"
+        self.kinds = [*getattr(self, "kinds", []), kind]
         self.notes.append(fields)
 
     def step(self, count=1, backwards=1):
@@ -245,6 +255,64 @@ def test_giving_up_closes_it_and_is_done_once(tmp_path):
     assert loop.words()[-1] == WINDOW_OUT
 
 
+# -- one after the other -------------------------------------------------------------------------------------------
+
+
+def test_a_window_that_follows_opens_at_once_and_steps_are_disturbed_once(tmp_path):
+    loop = Loop(tmp_path, following={}).step(2 + 1 + 3 + 1)
+    assert loop.profiler.calls == ["start", "stop for now", "save"]
+    assert loop.second.calls == ["start"]  # at the border at which the first was over
+    loop.step(1 + 3 + 1 + 1)
+    assert loop.second.calls == ["start", "stop", "save", "is_down"]
+    assert loop.kinds == ["window", "parts"]
+    assert len(list(tmp_path.glob("*.json"))) == 2
+    assert loop.words().count(WINDOW_OUT) == 1
+    assert loop.words()[-1] == WINDOW_OUT
+    assert loop.log.window is None
+    assert loop.notes[0]["measured"][1] < loop.notes[1]["measured"][0]
+
+
+def test_a_window_that_cannot_follow_is_named_and_the_first_takes_the_profiler_down(tmp_path):
+    loop = Loop(tmp_path, following={"reason": "the model is a single part"}).step(20)
+    assert loop.profiler.calls == ["start", "stop", "save", "is_down"]
+    assert not loop.second.calls
+    assert dict(zip(loop.kinds, loop.notes, strict=True))["parts"] == {"reason": "the model is a single part"}
+    assert loop.words().count(WINDOW_OUT) == 1
+
+
+def test_asking_whether_another_may_follow_does_not_end_the_first(tmp_path):
+    loop = Loop(tmp_path, following={})
+    loop.window._following._find_obstacle = lambda: 1 / 0
+    loop.step(20)
+    assert loop.profiler.calls == ["start", "stop", "save", "is_down"]
+    told = dict(zip(loop.kinds, loop.notes, strict=True))
+    assert "file" in told["window"]
+    assert "ZeroDivisionError" in told["parts"]["reason"]
+
+
+def test_a_window_follows_one_that_could_not_open(tmp_path):
+    loop = Loop(tmp_path, reason="the program did not use CUDA", following={}).step(20)
+    assert not loop.profiler.calls
+    assert loop.second.calls == ["start", "stop", "save", "is_down"]
+    assert loop.words().count(WINDOW_IN) == loop.words().count(WINDOW_OUT) == 1
+
+
+@pytest.mark.parametrize("failing", ["start", "stop", "save"])
+def test_steps_count_again_after_a_window_that_follows_has_failed(tmp_path, failing):
+    loop = Loop(tmp_path, following={"failing": failing}).step(30)
+    assert "not now" in loop.notes[1]["reason"]
+    assert loop.words().count(WINDOW_OUT) == 1
+    assert loop.log.window is None
+
+
+def test_steps_count_again_where_a_window_that_follows_cannot_be_made(tmp_path):
+    loop = Loop(tmp_path, following={})
+    loop.window._following._make_kineto = lambda: 1 / 0
+    loop.step(30)
+    assert "ZeroDivisionError" in loop.notes[1]["reason"]
+    assert loop.words().count(WINDOW_OUT) == 1
+
+
 class Torch:
     """As much of torch as is asked whether kernels can be watched."""
 
@@ -265,17 +333,6 @@ class Torch:
     class autograd:
         _supported_activities = staticmethod(lambda: {"cuda"})
 
-        class profiler:
-            _is_profiler_enabled = False
-
-    class _C:
-        class _autograd:
-            enabled = False
-
-            @classmethod
-            def _profiler_enabled(cls):
-                return cls.enabled
-
 
 def test_obstacles(monkeypatch):
     for name in list(recorder.os.environ):
@@ -290,10 +347,16 @@ def test_obstacles(monkeypatch):
         monkeypatch.setenv(name, "1")
         assert said in obstacle(Torch)
         monkeypatch.delenv(name)
-    monkeypatch.setattr(Torch._C._autograd, "enabled", True)
-    assert "another profiler" in obstacle(Torch)
     monkeypatch.setattr(Torch.cuda, "ready", False)
     assert "did not use CUDA" in obstacle(Torch)
+
+
+@pytest.mark.parametrize(("below", "above"), [(False, False), (True, False), (False, True)])
+def test_another_profiler_is_noticed(below, above):
+    calls = SimpleNamespace(_profiler_enabled=lambda: below)
+    python = SimpleNamespace(profiler=SimpleNamespace(_is_profiler_enabled=above))
+    torch = SimpleNamespace(_C=SimpleNamespace(_autograd=calls), autograd=python)
+    assert recorder.profiler_is_active(torch) == (below or above)
 
 
 # -- whole runs ----------------------------------------------------------------------------------------------------
@@ -355,9 +418,10 @@ def test_it_can_be_switched_off(tmp_path):
 
 
 @pytest.mark.acceptance
-def test_without_cuda_nothing_is_started(tmp_path):
+def test_without_cuda_and_without_parts_nothing_is_started(tmp_path):
     report, _, _ = _recorded(tmp_path, AS_IT_IS="1", STEPS="250")
     assert _reasons(report)["gpu"] == "the program did not use CUDA"
+    assert "single part" in _reasons(report)["parts"]
     assert report["step"]["seconds"]["n"] == report["run"]["steps"] - report["run"]["warmup_steps"]
 
 

@@ -124,7 +124,9 @@ def _add_run(verbs: _Verbs) -> None:
         help="then run it once more, shortly, without its data path: how fast could it be",
     )
     _add_warmup(run)
-    run.add_argument("--no-window", action="store_true", help="do not watch the GPU's kernels for a few steps")
+    run.add_argument(
+        "--no-window", action="store_true", help="do not watch the GPU's kernels and the model's parts for a few steps"
+    )
     run.add_argument("--json", action="store_true", help="print report.json on stdout after the program has ended")
     run.add_argument("--quiet", action="store_true", help="no live line, no ledger: only the files")
     run.set_defaults(verb=_run)

@@ -156,6 +156,8 @@ class Process:
         self.ddp: dict[str, Any] | None = None
         self.ended: float | None = None
         self.window: dict[str, Any] | None = None  # where the trace of the kernel window is, or why there is none
+        self.calls: dict[str, Any] | None = None  # the same for the times of calls of parts of the model
+        self.parts: dict[str, Any] | None = None  # and for the trace in which they are marked, with their names
         self.spans: list[Span] = []
         self.replays_since: float | None = None  # in a floor run: when batches began to be repeated, of every loader
         self.memory_peak: int | None = None  # bytes that tensors had on the GPU
@@ -291,8 +293,8 @@ class Process:
             getattr(self, _LISTED[kind]).append(note)
         elif kind == "ddp":
             self.ddp = note
-        elif kind == "window":
-            self.window = note
+        elif kind in ("window", "calls", "parts"):
+            setattr(self, kind, note)
         elif kind == "memory":
             self.memory_peak = max(self.memory_peak or 0, int(note["peak"]))
         elif kind == "replay":

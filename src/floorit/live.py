@@ -20,7 +20,7 @@ RECENT_PASSES = 2  # over data, of a process: training's and evaluation's; worke
 MARGIN = 2.0  # seconds that every rank is given to hear of what it is asked
 # The kernel window opens once so many steps were steady, for so many seconds in all.
 STEADY_STEPS, STEADY_SECONDS = 10, 3.0
-WINDOW_LIMIT = 90.0  # seconds that the end of a run waits for the window to be over; more than it ever takes
+WINDOW_LIMIT = 150.0  # seconds that the end of a run waits for both windows to be over; more than they ever take
 
 
 class Live:
@@ -106,7 +106,7 @@ class Live:
         """Whether it has been asked for and is not over yet: its steps do not count, so the end waits for it."""
         if self._window_asked is None or now - self._window_asked > WINDOW_LIMIT:
             return False
-        return any(process.window is None for process, _ in found)
+        return any(process.window is None or process.parts is None for process, _ in found)
 
     def _ask(self, what: str, found: list[tuple[Process, iterations.Iterations]]) -> None:
         """Tell all ranks to do something after the same backward pass, a little later than the furthest has got to."""

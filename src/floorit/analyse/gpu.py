@@ -12,18 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from floorit.analyse.host import COMM, DATA_WAIT, H2D, LAUNCH, OTHER, SYNC, Segment, timeline
-from floorit.analyse.iterations import TRAIN, Iterations
+from floorit.analyse.iterations import Iterations
 from floorit.analyse.kernels import kind_of, uses_tensor_cores
 from floorit.analyse.ledger import Line, lines
+from floorit.analyse.precision import TypeShare
 from floorit.analyse.trace import Events, Ints, Trace
+from floorit.analyse.watched import Clocks, Stretch, joined, whole_steps
 from floorit.events import Process, Sample, Span
 
 CAUSES = (DATA_WAIT, LAUNCH, SYNC, H2D, COMM, OTHER)
 MOST_KERNELS = 10  # named in the report
 _NANO = 1e-9
-_EXACT = 1e-7  # seconds by which times of one border may differ after rounding
-
-Stretch = tuple[int, int]  # begin and end
 
 
 class Idle(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +65,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     copies_alone_share: float | None = None  # of a step: copies ran and no kernel; part of busy
     comm_alone_share: float | None = None  # of a step: communication ran and nothing else; part of busy
     tensor_share: float | None = None  # of the time of all kernels and copies: on tensor cores, by their names
+    dtype_shares: list[TypeShare] = []  # in which type of number kernels computed
     kinds: list[Kind] = []
     kernels: list[Kernel] = []
     kernels_per_step: float | None = None
@@ -77,19 +77,18 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
 
 def examine(process: Process, iterations: Iterations, window: dict[str, Any], trace: Trace) -> Gpu | str:
     """The GPU's time in the whole steps of a window, or why it cannot be told."""
-    count, stretches = _steps(process, iterations, *window["measured"])
-    if not count:
+    steps = whole_steps(process, iterations, *window["measured"])
+    if not steps:
         return "no whole step lies inside the kernel window"
-    to_trace = _Clocks(window["clocks"])
-    stretches = [(to_trace(begin), to_trace(end)) for begin, end in stretches]
-    work = _of_main_device(trace.work)
+    to_trace = Clocks(window["clocks"])
+    stretches = [(to_trace(begin), to_trace(end)) for begin, end in joined(steps)]
+    work = of_main_device(trace.work)
     if not len(_inside(work, stretches)):
         return "no kernel was seen in the kernel window"
     if not len(trace.calls) or trace.calls.begin[-1] < stretches[-1][1]:
         return "the trace of the kernel window ends too early"
     stretches = _on_gpu(stretches, work, trace.calls)
-    spans = [msgspec.structs.replace(s, begin=to_trace(s.begin), end=to_trace(s.end)) for s in process.spans]
-    return _measure(count, stretches, work, trace.calls, spans)
+    return _measure(len(steps), stretches, work, trace.calls, to_trace.spans(process.spans))
 
 
 def in_usual_step(gpu: Gpu, busy: float, step: float) -> Gpu:
@@ -145,42 +144,12 @@ def _measure(count: int, stretches: list[Stretch], work: Events, calls: Events, 
 # -- which stretch of the trace ------------------------------------------------------------------------------------
 
 
-class _Clocks:
-    """From the log's clock to the trace's, by moments at which both were read."""
-
-    def __init__(self, pairs: list[list[int]]) -> None:
-        self._moments = [log for log, _ in pairs]
-        self._ahead = [trace - log for log, trace in pairs]
-
-    def __call__(self, moment: int) -> int:
-        first = self._ahead[0]  # the rest is small enough for a float
-        moments = [m - self._moments[0] for m in self._moments]
-        ahead = np.interp(moment - self._moments[0], moments, [a - first for a in self._ahead])
-        return moment + first + round(float(ahead))
-
-
-def _steps(process: Process, iterations: Iterations, first: int, last: int) -> tuple[int, list[Stretch]]:
-    """How many whole steps lie between two moments, and the stretches of time that they make up."""
-    begins, ends = process.starts(), process.rows["end"]
-    trains = iterations.kind == TRAIN
-    inside = trains & (begins >= first * _NANO - _EXACT) & (ends <= last * _NANO + _EXACT)
-    torn = np.unique(iterations.of_row[trains & ~inside])
-    whole = inside & ~np.isin(iterations.of_row, torn)
-    stretches: list[Stretch] = []
-    for row in np.flatnonzero(whole).tolist():
-        begin, end = round(float(begins[row]) / _NANO), round(float(ends[row]) / _NANO)
-        if stretches and begin - stretches[-1][1] <= _EXACT / _NANO:
-            begin = stretches.pop()[0]
-        stretches.append((begin, end))
-    return len(np.unique(iterations.of_row[whole])), stretches
-
-
 def _on_gpu(stretches: list[Stretch], work: Events, calls: Events) -> list[Stretch]:
     """Stretches of the host's time as the GPU has them: a step is over there when all that was launched in it is done.
 
     Where the host runs ahead, that is long after the host went on.
     """
-    launched = _launches(work, calls).begin
+    launched = launches(work, calls).begin
     order = np.argsort(launched, kind="stable")[(launched < 0).sum() :]  # where the launch was seen
     launched, done = launched[order], np.maximum.accumulate(work.end[order])
 
@@ -191,7 +160,7 @@ def _on_gpu(stretches: list[Stretch], work: Events, calls: Events) -> list[Stret
     return [(reached(begin), reached(end)) for begin, end in stretches]
 
 
-def _of_main_device(work: Events) -> Events:
+def of_main_device(work: Events) -> Events:
     """Only what ran on the GPU that worked most."""
     if not len(work):
         return work
@@ -247,7 +216,7 @@ class _Piece(msgspec.Struct, frozen=True):
 
 def _pieces(gaps: list[tuple[int, int, int]], work: Events, calls: Events, host: list[Segment]) -> list[_Piece]:
     """Every gap, booked to what the host was doing until it had launched the work that ended the gap."""
-    launched = _launches(work, calls).end
+    launched = launches(work, calls).end
     begins = [segment.begin for segment in host]
     is_comm = [kind_of(name) == "communication" for name in work.names]
     pieces: list[_Piece] = []
@@ -284,19 +253,21 @@ def _until_issued(begin: int, issued: int, end: int, host: list[Segment]) -> Ite
     yield _Piece(LAUNCH if blocked is None else SYNC, end - issued, phase, blocked or last)
 
 
-class _Launches(msgspec.Struct, frozen=True):
-    """When the call that launched each piece of work began and returned; -1 where it was not seen."""
+class Launches(msgspec.Struct, frozen=True):
+    """When the call that launched each piece of work began and returned, and its thread; -1 where it was not seen."""
 
     begin: Ints
     end: Ints
+    lane: Ints
 
 
-def _launches(work: Events, calls: Events) -> _Launches:
+def launches(work: Events, calls: Events) -> Launches:
+    """The calls that launched the work."""
     order = np.argsort(calls.correlation, kind="stable")
     known = calls.correlation[order]
     at = np.minimum(np.searchsorted(known, work.correlation), len(known) - 1)
     found = (known[at] == work.correlation) & (work.correlation >= 0)
-    return _Launches(*(np.where(found, times[order][at], -1) for times in (calls.begin, calls.end)))
+    return Launches(*(np.where(found, times[order][at], -1) for times in (calls.begin, calls.end, calls.lane)))
 
 
 def _idle(pieces: list[_Piece], total: int, per_step: float) -> list[Idle]:

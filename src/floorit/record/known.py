@@ -22,3 +22,8 @@ class Known(dict):
         self._alive[key] = weakref.ref(thing, gone)
         self[key] = value
         return value
+
+    def alive(self):
+        """(object, what is known of it)."""
+        found = [(ref(), self.get(key)) for key, ref in list(self._alive.items())]
+        return [(thing, value) for thing, value in found if thing is not None and value is not None]

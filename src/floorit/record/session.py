@@ -11,10 +11,12 @@ from . import wire
 from .lines import LineTrack
 from .log import Log
 from .operations import Operations
+from .parts import Calls, Marked, Timed, are_on_gpu
+from .parts import obstacle as parts_obstacle
 from .patch import Hooks, Patches
 from .sampler import Sampler, caller
 from .traces import hide_ours, is_from_signal
-from .window import Kineto, Window, obstacle
+from .window import Kineto, Window, obstacle, profiler_is_active
 from .writer import Writer
 
 # The parent writes here after how many backward calls the program is to end, and the kernel window to open.
@@ -43,6 +45,7 @@ class Session:
         self.elsewhere = {}  # thread -> pass over the data it is in, of threads that are not accounted for
         self.when_trained_changes = lambda: None  # told when there is a new optimizer
         self.look_at_input = lambda check: None  # has a check called with the next input of the model
+        self.trained_models = list  # modules that are called from outside of any other, and that optimizers update
         self._lasting = []
         self._compiled = (compilations(), time.perf_counter_ns())
         self.returned_losses = ()  # graph nodes of the scalars that the last forward pass returned
@@ -58,6 +61,7 @@ class Session:
         self.has_graphs = False  # whether the program has captured a CUDA graph
         self.has_profiler = False  # whether the program has started a profiler of its own
         self._window_asked = False
+        self._imported_in = get_ident()  # the thread that has imported torch
         self._device = None  # the GPU that the training thread uses
         self._peak_read = 0.0
         os.register_at_fork(before=self._before_fork, after_in_child=self._forked)
@@ -165,8 +169,7 @@ class Session:
     def profiler_starts(self):
         """The program starts a profiler of its own: ours must be out of its way."""
         self.has_profiler = True
-        if self.log.window is not None:
-            self.log.window.give_up("the program uses torch's profiler itself")
+        self._give_up_windows("the program uses torch's profiler itself")
 
     def graph_begins(self):
         """The program captures a CUDA graph."""
@@ -272,11 +275,42 @@ class Session:
         backwards = self._asked(WINDOW)
         if backwards is not None:
             self._window_asked = True
+            calls = Calls(self)
+            parts = self._window(backwards, lambda: Marked(self, calls), self._parts_obstacle, "parts", None)
+            timed = self._window(backwards, lambda: Timed(self.log, calls), self._timed_obstacle, "calls", parts)
             kineto = functools.partial(Kineto, self.torch, lambda: self.has_graphs)
-            self.log.window = Window(self.log, self.writer, backwards, kineto, self._obstacle, self.count_waiting)
+            self.log.window = self._window(backwards, kineto, self._obstacle, "window", timed)
+
+    def _window(self, backwards, kineto, find_obstacle, name, following):
+        around = (self.log, self.writer, backwards)
+        return Window(*around, kineto, find_obstacle, self.count_waiting, name=name, following=following)
+
+    def _give_up_windows(self, reason):
+        """The one that is open or to be opened, and those that would follow it."""
+        before, window = None, self.log.window
+        while window is not None and window is not before:
+            window.give_up(reason)
+            before, window = window, self.log.window
 
     def _obstacle(self):
-        return "the program uses torch's profiler itself" if self.has_profiler else obstacle(self.torch)
+        return self._profiler_obstacle() or obstacle(self.torch)
+
+    def _profiler_obstacle(self):
+        if self.has_profiler:
+            return "the program uses torch's profiler itself"
+        if get_ident() != self._imported_in:  # else the profiler complains on the program's stderr
+            return "it trains in another thread than the one that imported torch"
+        return "another profiler was active" if profiler_is_active(self.torch) else None
+
+    def _timed_obstacle(self):
+        return "kernels are timed" if are_on_gpu(self.trained_models()) else self._parts_obstacle()
+
+    def _parts_obstacle(self):
+        models = self.trained_models()
+        reason = parts_obstacle(self.torch, models, self.has_graphs, compilations())
+        if reason is None and not self.log.window.is_watching:  # else the window before this one has asked
+            reason = self._obstacle() if are_on_gpu(models) else self._profiler_obstacle()
+        return reason
 
     def _asked(self, name):
         """After how many backward passes the parent wants something done; None: it has not asked."""
@@ -311,8 +345,7 @@ class Session:
             if not self.announced:
                 self._announce()
             self.log.stop_at = None
-            if self.log.window is not None:
-                self.log.window.give_up("the program ended before it was over")
+            self._give_up_windows("the program ended before it was over")
             self.log.end()
             self._say_last_words()
             self._peak_read = 0.0

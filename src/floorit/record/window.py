@@ -1,4 +1,4 @@
-"""The kernel window: for a few steps, once, everything that the GPU ran, through torch's own profiler.
+"""Windows: a few steps, once, watched through torch's own profiler. In the kernel window, all that the GPU ran.
 
 It opens at a border of the loop that the parent has named, and closes at a later one. A kernel that was launched before
 it opened is not seen, and one that still runs when it closes is lost: so the steps that count begin when the GPU has
@@ -8,7 +8,10 @@ workers go on, so no step counts, in the window or after it, before the loader i
 
 CUPTI, by which the profiler watches, makes each launch slower for as long as it is in the process, whether it watches
 or not. So it is taken down afterwards, which the profiler does by itself if an environment variable is set when it
-stops and while its own thread does so. Not where the program has captured a CUDA graph: that may crash.
+stops and while its own thread does so, after the last window. Not where the program has captured a CUDA graph: that
+may crash.
+
+A window may be followed by another: where the first has ended well, at once, so that steps are disturbed once.
 """
 
 import os
@@ -37,17 +40,22 @@ _WAITING, _WARMING, _MEASURING, _DRAINING, _SETTLING, _OVER = range(6)
 class Kineto:
     """Torch's profiler without its Python half, which synchronizes and which compiled code looks at."""
 
-    def __init__(self, torch, has_graphs):
+    def __init__(self, torch, has_graphs, on_gpu=True, with_operators=False):
         from torch._C import _autograd, _profiler
 
         self._calls = _autograd
         self._has_graphs = has_graphs  # () -> whether the program has captured any
         self._event = torch.cuda.Event
-        self.capturing = torch.cuda.is_current_stream_capturing
+        self.is_on_gpu = on_gpu
+        self.capturing = torch.cuda.is_current_stream_capturing if self.is_on_gpu else _never
         # Launches are among CUDA's own activities; the CPU's would cost a callback for each operator.
-        self._activities = {_profiler.ProfilerActivity.CUDA}
+        kinds = _profiler.ProfilerActivity
+        self._activities = {kinds.CUDA} if self.is_on_gpu else set()
+        if with_operators:
+            self._activities.add(kinds.CPU)
         state, config = _profiler.ProfilerState.KINETO, _profiler._ExperimentalConfig()
-        self._config = _profiler.ProfilerConfig(state, False, False, False, False, False, config)
+        with_types = on_gpu and with_operators  # of the operators' inputs
+        self._config = _profiler.ProfilerConfig(state, with_types, False, False, False, False, config)
 
     def start(self):
         loud = _LOG_LEVEL not in os.environ
@@ -60,9 +68,9 @@ class Kineto:
             if loud:
                 del os.environ[_LOG_LEVEL]
 
-    def stop(self):
+    def stop(self, take_down=True):
         """What was seen: it has `save(path)`. From now on CUPTI is being taken down, until `is_down` is called."""
-        if not self._has_graphs() and _TAKE_DOWN not in os.environ:
+        if take_down and self.is_on_gpu and not self._has_graphs() and _TAKE_DOWN not in os.environ:
             os.putenv(_TAKE_DOWN, "1")
         return self._calls._disable_profiler()
 
@@ -76,11 +84,36 @@ class Kineto:
         if _TAKE_DOWN not in os.environ:
             os.unsetenv(_TAKE_DOWN)
 
+    def facts(self):
+        """What is noted beside the trace."""
+        return {}
+
     def mark(self):
         """An event that is done when the GPU has done all that was launched so far."""
+        if not self.is_on_gpu:
+            return DONE
         event = self._event()
         event.record()
         return event
+
+
+class _Done:
+    """Stands for an event where there is no GPU."""
+
+    def query(self):
+        return True
+
+
+DONE = _Done()
+
+
+def _never():
+    return False
+
+
+def profiler_is_active(torch):
+    """Whether one is, ours or another."""
+    return torch._C._autograd._profiler_enabled() or torch.autograd.profiler._is_profiler_enabled
 
 
 def obstacle(torch):
@@ -89,8 +122,6 @@ def obstacle(torch):
         return "the program did not use CUDA"
     if torch.version.cuda is None:
         return "only NVIDIA GPUs are watched"
-    if torch._C._autograd._profiler_enabled() or torch.autograd.profiler._is_profiler_enabled:
-        return "another profiler was active"
     for name in os.environ:
         tool = _TOOLS.get(name) or next((t for prefix, t in _TOOL_PREFIXES.items() if name.startswith(prefix)), None)
         if tool:
@@ -103,16 +134,19 @@ def obstacle(torch):
 class Window:
     """One window, from when it is asked for to when its trace is written, or to why there is none."""
 
-    def __init__(self, log, writer, begin, kineto, find_obstacle, count_waiting):
+    def __init__(self, log, writer, begin, kineto, find_obstacle, count_waiting, name="window", following=None):
         self._log = log
         self._writer = writer
+        self._name = name  # of its note and of its trace
+        self._following = following  # another window, to be opened after this one
         self._begin = begin  # backward passes after which it opens
         self._make_kineto = kineto  # () -> Kineto; called at the border, where its cost is left out
         self._find_obstacle = find_obstacle
         self._count_waiting = count_waiting
-        self._waited = 0  # batches that waited when it opened
+        self._waited = None  # batches that waited when it opened
         self._kineto = None
         self._state = _WAITING
+        self._is_told = False  # whether the log has the word that it, or the one before it, has opened
         self._mark = None
         self._opened = self._thread = 0
         self._resumed = 0  # when it last held the program up
@@ -137,23 +171,22 @@ class Window:
 
     def give_up(self, reason):
         """Close it, if it is open, and say why there is no trace."""
-        was_watching = self.is_watching
         if self._state == _SETTLING:
             self._end()
         elif self._state != _OVER:
             try:
-                if was_watching and get_ident() == self._thread:
+                if self.is_watching and get_ident() == self._thread:
                     self._kineto.cancel()
             except Exception as error:
                 reason = "%s; and it could not be closed: %r" % (reason, error)
-            self._writer.note("window", reason=reason)
-            self._end(was_watching)
+            self._writer.note(self._name, reason=reason)
+            self._end()
 
     def _advance(self, now):
         if self._state == _WAITING:
             return self._open()
         if self._state == _SETTLING:
-            if self._has_caught_up(now) and now - self._resumed > TAKE_DOWN * 1e9:
+            if self._has_caught_up(now) and (now - self._resumed > TAKE_DOWN * 1e9 or not self._kineto.is_on_gpu):
                 self._end()
             return False
         if self._kineto.capturing():  # asking after an event would spoil the program's graph
@@ -174,10 +207,12 @@ class Window:
         kineto = self._kineto = self._make_kineto()
         if kineto.capturing():
             return False
-        self._waited = self._count_waiting()
+        if self._waited is None:
+            self._waited = self._count_waiting()
         self._thread, self._opened = get_ident(), perf_counter_ns()
         self._state = _WARMING
         self._log.events.append((self._opened, WINDOW_IN))
+        self._is_told = True
         kineto.start()
         self._resumed = perf_counter_ns()
         self._clocks.append(_clocks())
@@ -195,8 +230,9 @@ class Window:
             if self._is_enough((now - self._first) * 1e-9):
                 self._state, self._last, self._mark = _DRAINING, now, self._kineto.mark()
         elif self._mark.query():
+            self._ask_following()
             self._save()
-            return False
+            return self._following is not None and self._hand_over(now)
         return True
 
     def _is_enough(self, seconds):
@@ -204,24 +240,45 @@ class Window:
 
     def _save(self):
         self._clocks.append(_clocks())
-        name = "window-%s-%d.json" % (os.uname().nodename, os.getpid())
+        name = "%s-%s-%d.json" % (self._name, os.uname().nodename, os.getpid())
         path = os.path.join(self._writer.folder, name)
-        self._kineto.stop().save(path + ".part")
+        self._kineto.stop(take_down=self._following is None).save(path + ".part")
         os.replace(path + ".part", path)
         self._state, self._resumed = _SETTLING, perf_counter_ns()
-        self._writer.note("window", file=name, measured=[self._first, self._last], clocks=self._clocks)
+        measured = [self._first, self._last]
+        self._writer.note(self._name, file=name, measured=measured, clocks=self._clocks, **self._kineto.facts())
+
+    def _ask_following(self):
+        """Windows that are to follow and cannot say so, and are forgotten."""
+        while self._following is not None:
+            try:
+                reason = self._following._find_obstacle()
+            except Exception as error:  # which must not end this one
+                reason = "it failed: %r" % (error,)
+            if reason is None:
+                return
+            self._following.give_up(reason)
+            self._following = self._following._following
+
+    def _hand_over(self, now):
+        """The other window opens at once; what settles, settles after it."""
+        following = self._log.window = self._following
+        following._waited, following._is_told = self._waited, True
+        self._state, self._kineto = _OVER, None
+        return following.at_border(now)
 
     def _has_caught_up(self, now):
         return self._count_waiting() <= self._waited or now - self._resumed > CATCH_UP * 1e9
 
-    def _end(self, was_begun=True):
+    def _end(self):
         if self._state == _SETTLING:
             self._kineto.is_down()
         self._state = _OVER
-        if was_begun:
+        if self._is_told:
             self._log.events.append((perf_counter_ns(), WINDOW_OUT))
         self._mark = self._kineto = None
-        self._log.window = None
+        if self._log.window is self:
+            self._log.window = self._following
 
 
 def _clocks():

@@ -75,6 +75,7 @@ LOSS_KNOWN, WITH_ANOMALY, WITHOUT_ACCUMULATING = 1, 2, 4
 REPLAY = "FLOORIT_REPLAY"
 DATA_REPLAY = "data-replay"  # its name, where it fails
 
+PART = "floorit part "  # + its number: the mark of a call in the trace
 IN_PROCESS = 0xFFFF  # `worker` of a fetch that ran in the training process
 # end, pid, samples, worker, seconds in: samples, collate, sending the batch before this one
 FETCH = struct.Struct("<dIIHfff")

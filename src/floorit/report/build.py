@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from floorit import diagnose, vitals
-from floorit.analyse import alternatives, floor, gpu, iterations, job, ledger, machine, memory, settings, syncs, trace
+from floorit.analyse import (
+    alternatives,
+    floor,
+    gpu,
+    iterations,
+    job,
+    ledger,
+    machine,
+    memory,
+    parts,
+    settings,
+    syncs,
+    trace,
+)
 from floorit.analyse import input as loader_input
 from floorit.diagnose import memory as memory_findings
 from floorit.diagnose import verdict
@@ -23,7 +37,6 @@ from floorit.stats import mean, median, rate
 _NO_LOADER = [
     Missing(what="floor", reason="the batches do not come from a DataLoader of torch's: what they cost is unknown")
 ]
-_NO_WINDOW = "the program ended before the kernel window could open: train longer"
 
 
 class _Trained(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +118,13 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
     )
     findings = verdict.diagnose(facts, points, bare.out_of_memory)
     whole, unknown = _job(first, run)
+    model, unseen = _parts(first, reader.folder, run)
+    if watched is not None:
+        if model is None or not model.dtypes:
+            reason = "kernels' operators are known only where the model's parts were watched"
+            unseen.append(Missing(what="gpu.dtype_shares", reason=reason))
+        else:
+            watched = msgspec.structs.replace(watched, dtype_shares=model.dtypes)
     return msgspec.structs.replace(
         bare,
         run=facts_of_run,
@@ -113,12 +133,14 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
         job=whole,
         workers=workers,
         gpu=watched,
+        parts=model.parts if model is not None else [],
+        parts_how=_how(model) if model is not None else None,
         floor=ladder,
         machine=vital,
         syncs=points,
         settings=in_force,
         findings=findings,
-        missing=[*bare.missing, *unwatched, *below, *unknown, *_workers_missing(workers)],
+        missing=[*bare.missing, *unwatched, *unseen, *below, *unknown, *_workers_missing(workers)],
         ranks=[Rank(rank=t.process.rank, step=t.step, ledger=t.ledger.entries) for t in trained] if trained[1:] else [],
         summary=_summary(findings[0], first.step),
     )
@@ -319,17 +341,63 @@ def _second(folder: Path, ended: FloorRun) -> _Trained | str:
 def _in_window(trained: _Trained, folder: Path, run: RunFile) -> gpu.Gpu | str:
     """What the kernel window saw, or why there is nothing."""
     window = trained.process.window
-    if window is None and trained.iterations.slowed.any():
-        return "the program was killed while the kernel window was open"
-    if window is None:
-        return _NO_WINDOW if run.window else "the kernel window was switched off (--no-window)"
-    if "file" not in window:
-        return f"there is no kernel window: {window.get('reason')}"
+    seen = _seen(trained, window, "kernel window", folder, run)
+    return seen if isinstance(seen, str) else gpu.examine(trained.process, trained.iterations, window or {}, seen)
+
+
+def _parts(trained: _Trained, folder: Path, run: RunFile) -> tuple[parts.Parts | None, list[Missing]]:
+    """What the parts of the model cost; what of it is not known, and why."""
+    window = trained.process.parts
+    found: parts.Parts | str | trace.Trace = _seen(trained, window, "window of the model's parts", folder, run)
+    if isinstance(found, trace.Trace):
+        calls = _calls(trained.process, folder)
+        found = parts.examine(trained.process, trained.iterations, window or {}, found, trained.ledger, calls)
+    if isinstance(found, str):
+        return None, [Missing(what="parts", reason=found)]
+    said = []
+    if not found.on_gpu:
+        reason = "torch counts the memory of tensors on a GPU only"
+        said.append(Missing(what="parts.activation_bytes", reason=reason))
+    uncalled = [part.name for part in found.parts if part.forward_seconds is None]
+    if uncalled:
+        reason = f"no call of {', '.join(uncalled)} was seen: what it does, if anything, is in the rest"
+        said.append(Missing(what="parts", reason=reason))
+    if found.left_out:
+        reason = f"the model has too many: {found.left_out} with few parameters are in the rest"
+        said.append(Missing(what="parts", reason=reason))
+    return found, said
+
+
+def _calls(process: Process, folder: Path) -> list[parts.Call] | None:
+    """Of the parts, timed without operators; None where there is a GPU to tell."""
+    if process.calls is None or "file" not in process.calls:
+        return None
     try:
-        seen = trace.parse((folder / Path(window["file"]).name).read_bytes())
-        return gpu.examine(trained.process, trained.iterations, window, seen)
+        return msgspec.json.decode((folder / Path(process.calls["file"]).name).read_bytes(), type=list[parts.Call])
+    except (OSError, ValueError):
+        return None
+
+
+def _how(found: parts.Parts) -> str:
+    if found.on_gpu:
+        return f"kernels of {found.steps} watched steps"
+    return f"the host's time in {found.steps} watched steps, scaled to the ledger's passes"
+
+
+def _seen(trained: _Trained, window: dict[str, Any] | None, name: str, folder: Path, run: RunFile) -> trace.Trace | str:
+    """The trace of a window, or why there is none."""
+    if window is None and not run.window:
+        return f"the {name} was switched off (--no-window)"
+    if window is None and trained.iterations.slowed.any() and trained.process.ended is None:
+        return f"the program was killed while the {name} was open"
+    if window is None:
+        return f"the program ended before the {name} could open: train longer"
+    if "file" not in window:
+        return f"there is no {name}: {window.get('reason')}"
+    try:
+        return trace.parse((folder / Path(window["file"]).name).read_bytes())
     except (OSError, ValueError) as error:
-        return f"the trace of the kernel window cannot be read: {error}"
+        return f"the trace of the {name} cannot be read: {error}"
 
 
 def _untrained(processes: list[Process]) -> str:

@@ -11,6 +11,7 @@ from floorit.analyse.job import Job
 from floorit.analyse.ledger import Entry
 from floorit.analyse.machine import Machine
 from floorit.analyse.memory import OutOfMemory
+from floorit.analyse.parts import Part
 from floorit.analyse.settings import Setting
 from floorit.analyse.syncs import SyncPoint
 from floorit.diagnose import Finding
@@ -88,6 +89,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     ledger: list[Entry]
     workers: Workers | None
     gpu: Gpu | None
+    parts: list[Part] = []  # of the model; the last is the rest of its passes
+    parts_how: str | None = None  # how their seconds were measured
     floor: Floor | None
     machine: Machine | None = None
     syncs: list[SyncPoint]

@@ -26,6 +26,7 @@ class _Calls:
         self._check = None  # wants to see the next input
         session.when_trained_changes = self._known.clear
         session.look_at_input = self._look_at_input
+        session.trained_models = self._trained_models
 
     def install(self):
         call = self._session.torch.nn.Module._wrapped_call_impl
@@ -70,6 +71,10 @@ class _Calls:
 
             hooks.enter = enter
         self._check = check
+
+    def _trained_models(self):
+        """The modules that were called from outside of any other, and have parameters that are updated."""
+        return [module for module, facts in self._known.alive() if facts & TRAINED]
 
     def _returned(self, facts, output):
         if facts & WITH_GRAD and not facts & OF_LOSS and not self._session.log.backward:
