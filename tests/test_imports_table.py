@@ -38,7 +38,9 @@ MAY_IMPORT = {
     },
     "launch": {"record", "hardware", "runfile"},
     "apart": set(),
-    "floorrun": {"analyse", "apart", "events", "launch", "live", "record", "replay", "runfile"},
+    "rating": set(),  # runs in the user's interpreter
+    "rates": {"events", "rating"},
+    "floorrun": {"analyse", "apart", "events", "launch", "live", "rates", "record", "replay", "runfile"},
     "live": {"analyse", "events", "replay", "record"},
     "demo": {"truth"},
     "cli": {
@@ -77,6 +79,8 @@ MAY_INSTALL = {
     "plan": {"msgspec"},
     "report": {"msgspec", "numpy", "rich"},
     "launch": {"msgspec"},
+    "rating": {"torch"},
+    "rates": {"msgspec"},
     "floorrun": {"msgspec", "psutil"},
     "live": {"numpy"},
     "demo": {"msgspec"},

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from floorit.analyse.host import COMM, DATA_WAIT, H2D, LAUNCH, OTHER, SYNC, Segment, timeline
-from floorit.analyse.iterations import TRAIN, Iterations
+from floorit.analyse.iterations import Iterations, Stretch, whole_steps
 from floorit.analyse.kernels import kind_of, uses_tensor_cores
 from floorit.analyse.ledger import Line, lines
 from floorit.analyse.trace import Events, Ints, Trace
@@ -21,9 +21,6 @@ from floorit.events import Process, Sample, Span
 CAUSES = (DATA_WAIT, LAUNCH, SYNC, H2D, COMM, OTHER)
 MOST_KERNELS = 10  # named in the report
 _NANO = 1e-9
-_EXACT = 1e-7  # seconds by which times of one border may differ after rounding
-
-Stretch = tuple[int, int]  # begin and end
 
 
 class Idle(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +62,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     idle: list[Idle] = []
     copies_alone_share: float | None = None  # of a step: copies ran and no kernel; part of busy
     comm_alone_share: float | None = None  # of a step: communication ran and nothing else; part of busy
+    mfu: float | None = None  # of the rate that this GPU reaches in large products: what the model used, in a mean step
+    hfu: float | None = None  # the same with what was computed again
     tensor_share: float | None = None  # of the time of all kernels and copies: on tensor cores, by their names
     kinds: list[Kind] = []
     kernels: list[Kernel] = []
@@ -77,7 +76,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
 
 def examine(process: Process, iterations: Iterations, window: dict[str, Any], trace: Trace) -> Gpu | str:
     """The GPU's time in the whole steps of a window, or why it cannot be told."""
-    count, stretches = _steps(process, iterations, *window["measured"])
+    count, stretches = whole_steps(process, iterations, *window["measured"])
     if not count:
         return "no whole step lies inside the kernel window"
     to_trace = _Clocks(window["clocks"])
@@ -157,22 +156,6 @@ class _Clocks:
         moments = [m - self._moments[0] for m in self._moments]
         ahead = np.interp(moment - self._moments[0], moments, [a - first for a in self._ahead])
         return moment + first + round(float(ahead))
-
-
-def _steps(process: Process, iterations: Iterations, first: int, last: int) -> tuple[int, list[Stretch]]:
-    """How many whole steps lie between two moments, and the stretches of time that they make up."""
-    begins, ends = process.starts(), process.rows["end"]
-    trains = iterations.kind == TRAIN
-    inside = trains & (begins >= first * _NANO - _EXACT) & (ends <= last * _NANO + _EXACT)
-    torn = np.unique(iterations.of_row[trains & ~inside])
-    whole = inside & ~np.isin(iterations.of_row, torn)
-    stretches: list[Stretch] = []
-    for row in np.flatnonzero(whole).tolist():
-        begin, end = round(float(begins[row]) / _NANO), round(float(ends[row]) / _NANO)
-        if stretches and begin - stretches[-1][1] <= _EXACT / _NANO:
-            begin = stretches.pop()[0]
-        stretches.append((begin, end))
-    return len(np.unique(iterations.of_row[whole])), stretches
 
 
 def _on_gpu(stretches: list[Stretch], work: Events, calls: Events) -> list[Stretch]:

@@ -23,8 +23,12 @@ WARMUP_FACTOR = 1.5  # times the later median: more is warm-up
 AHEAD_FACTOR = 1.5
 STEADY_DRIFT = 0.15  # between the medians of the two halves after warm-up: more is not steady
 
+_NANO = 1e-9
+_EXACT = 1e-7  # seconds by which times of one border may differ after rounding
+
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Stretch = tuple[int, int]  # begin and end, in nanoseconds
 
 
 class Iterations(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,3 +230,25 @@ def is_steady(seconds: Floats) -> bool:
     half = len(seconds) // 2
     first, second = float(np.median(seconds[:half])), float(np.median(seconds[half:]))
     return abs(first - second) <= STEADY_DRIFT * max(first, second)
+
+
+def whole_steps(process: Process, iterations: Iterations, first: int, last: int) -> tuple[int, list[Stretch]]:
+    """How many whole steps lie between two moments, and the stretches of time that they make up."""
+    begins, ends = process.starts(), process.rows["end"]
+    trains = iterations.kind == TRAIN
+    inside = trains & (begins >= first * _NANO - _EXACT) & (ends <= last * _NANO + _EXACT)
+    torn = np.unique(iterations.of_row[trains & ~inside])
+    whole = inside & ~np.isin(iterations.of_row, torn)
+    stretches: list[Stretch] = []
+    for row in np.flatnonzero(whole).tolist():
+        begin, end = round(float(begins[row]) / _NANO), round(float(ends[row]) / _NANO)
+        if stretches and begin - stretches[-1][1] <= _EXACT / _NANO:
+            begin = stretches.pop()[0]
+        stretches.append((begin, end))
+    return len(np.unique(iterations.of_row[whole])), stretches
+
+
+def lies_in(stretch: Stretch, stretches: list[Stretch]) -> bool:
+    """Whether all of it is part of one of them."""
+    slack = _EXACT / _NANO
+    return any(begin - slack <= stretch[0] and stretch[1] <= end + slack for begin, end in stretches)

@@ -27,6 +27,7 @@ class Log:
         "batch_came",
         "batches",
         "border_came",
+        "counting",
         "due",
         "events",
         "ident",
@@ -50,6 +51,7 @@ class Log:
         self.marker = None  # an EventTrack, once CUDA is in use
         self.stop_at = None  # backward passes after which the program is to end
         self.window = None  # a Window, from when one is asked for to when it is over
+        self.counting = None  # a Counting, in a floor run, until it is over
         self.settle = None  # called at the next border, unless it is None; it sets that
         self.reset()
 
@@ -95,6 +97,9 @@ class Log:
         if self.stop_at is not None and self.backwards >= self.stop_at:
             self.stop_at = None
             raise SystemExit(0)
+        if self.counting is not None and self.counting.at_border(now, word):
+            lines.is_open = False
+            return
         if window is not None and window.at_border(now):
             lines.follow(now)  # and no marks: they would be kernels' neighbours in the trace
             return
@@ -105,7 +110,7 @@ class Log:
             lines.is_open = False
         if marker is not None:
             marker.open()
-        elif self.stop_at is None and self.window is None:
+        elif self.stop_at is None and self.window is None and self.counting is None:
             self.attend = None
 
     def end(self):
