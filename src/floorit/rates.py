@@ -87,5 +87,5 @@ def _measure(device: Device, precisions: list[str]) -> Rates | str:
         today = datetime.date.today().isoformat()
         facts = {"device": device.name, "torch": device.torch, "date": today}
         return msgspec.convert({**facts, **said}, Rates)
-    except (ValueError, IndexError, msgspec.ValidationError):
+    except (ValueError, IndexError, TypeError):
         return "measuring the device's rates gave no result"

@@ -16,7 +16,7 @@ from typing import Any
 # Rows of the square matrices, and bytes that are copied, by the device's type: the largest are beyond any cache.
 SIZES = {"cuda": (4096, 8192, 16384), "cpu": (512, 1024, 2048)}
 COPIES = {"cuda": (2**28, 2**30), "cpu": (2**26, 2**28)}
-REPETITIONS = 5
+REPETITIONS = 10
 SECONDS = 0.3  # for each precision and size, at most, but for the first repetition: libraries load their kernels in it
 AT_ONCE = {"cuda": 4, "cpu": 1}  # calls that are timed together: a launch takes a few microseconds of the GPU's time
 

@@ -23,8 +23,17 @@ TRIES = 3  # times that it begins again after the program has forked
 
 def install(session, _):
     """Have this process, and what it forks, counted once."""
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    log = session.log
+
+    def stepped(optimizer, args, kwargs):
+        if log.counting is not None:
+            log.counting.stepped(optimizer)
+
     session.make_counting = lambda: Counting(session)
-    session.log.counting = session.make_counting()
+    log.counting = session.make_counting()
+    register_optimizer_step_post_hook(stepped)  # for good: a border may lie inside of the step, where hooks must stay
 
 
 class Counting:
@@ -53,6 +62,11 @@ class Counting:
         except Exception as error:
             self._give_up("it failed: %r" % (error,))
         return self._is_open
+
+    def stepped(self, optimizer):
+        """An optimizer has made a step."""
+        if self._is_open:
+            self._watch.stepped(optimizer)
 
     def pause(self):
         """The program is about to fork, and a child must not inherit what watches: begin again later."""
@@ -135,7 +149,6 @@ class _Watch:
     def __init__(self, session):
         torch = self._torch = session.torch
         from torch.autograd.graph import saved_tensors_hooks
-        from torch.optim.optimizer import register_optimizer_step_pre_hook
 
         self._session = session
         self._log = session.log
@@ -148,7 +161,6 @@ class _Watch:
         self._kept = saved_tensors_hooks(self._keep, lambda tensor: tensor)
         self.begin()
         self._paths.install()
-        self._handle = register_optimizer_step_pre_hook(self._step)
         self._kept.__enter__()
         self._mode.__enter__()
 
@@ -164,7 +176,6 @@ class _Watch:
         from torch.utils._python_dispatch import _get_current_dispatch_mode
 
         self._paths.remove()
-        self._handle.remove()
         if _get_current_dispatch_mode() is not self._mode:
             raise RuntimeError("the program has opened a dispatch mode since and not closed it")
         self._mode.__exit__(None, None, None)
@@ -215,7 +226,7 @@ class _Watch:
             self.failure = "a tensor that is kept could not be counted: %r" % (error,)
         return tensor.detach()  # the tensor itself would keep its own graph alive
 
-    def _step(self, optimizer, args, kwargs):
+    def stepped(self, optimizer):
         try:
             self._steps.append((id(optimizer), traffic.of_step(self._torch, optimizer)))
         except Exception as error:

@@ -64,6 +64,7 @@ class Counter:
         self._current_pass = current_pass
         self._formulas = dict(flop_registry)
         aten = torch.ops.aten
+        self._formulas[aten.convolution_backward] = _convolution_backward
         for name, other in _LIKE.items():
             if hasattr(aten, name) and hasattr(aten, other):
                 formula = self._formulas.get(getattr(aten, other))
@@ -100,6 +101,13 @@ class Counter:
     def _precision(self, tensor, kind):
         name = str(tensor.dtype).rpartition(".")[2]
         return "tf32" if name == "float32" and tensor.is_cuda and self._tf32[kind] else name
+
+
+def _convolution_backward(gradient, x, weight, *settings, out_val):
+    """As many for each gradient that is wanted as the forward pass takes; torch's own formula forgets the groups."""
+    is_transposed, wanted = settings[-4], settings[-1]
+    forward = 2 * (x if is_transposed else gradient).numel() * (weight.numel() // weight.shape[0])
+    return forward * sum(wanted[:2])
 
 
 def _matrices_in_tf32(torch):

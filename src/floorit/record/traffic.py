@@ -70,7 +70,7 @@ def of_step(torch, optimizer):
             of_device["parameters"] += parameter.nbytes
             of_device["gradients"] += gradient.nbytes
             state = optimizer.state.get(parameter, {})
-            tensors = [value for value in state.values() if torch.is_tensor(value) and value.numel() > 1]
+            tensors = [value for value in state.values() if torch.is_tensor(value) and value.dim()]
             of_device["state"] += sum(value.nbytes for value in tensors if value.device == parameter.device)
     return found
 
