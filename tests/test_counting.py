@@ -142,6 +142,26 @@ def test_in_inference_mode_too() -> None:
     assert counted(step)["total"] == MLP_FLOPS + 2 * BATCH * (WIDE * HIDDEN + HIDDEN * OUT)
 
 
+class Wrapped(torch.Tensor):  # type: ignore[misc]
+    """A tensor that is made of another."""
+
+    @staticmethod
+    def __new__(cls, inner: Any) -> Any:
+        made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+        made.inner = inner
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        bare = [value.inner if isinstance(value, Wrapped) else value for value in args]
+        return function(*bare, **(kwargs or {}))
+
+
+def test_a_product_of_tensors_that_are_made_of_others_counts_once() -> None:
+    model = mlp()
+    assert counted(lambda: model(Wrapped(torch.randn(BATCH, WIDE))).sum())["total"] == MLP_FLOPS
+
+
 def test_what_cannot_be_counted_is_named() -> None:
     with torch.library._scoped_library("floorit_test", "DEF") as library:
         library.define("triple(Tensor x) -> Tensor")

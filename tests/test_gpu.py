@@ -263,6 +263,15 @@ def test_the_physical_limit_is_the_last_rung(tmp_path: Path, kind: str) -> None:
     assert json.loads(kept.read_text())["flops"]["bfloat16"] == rate
 
 
+def test_the_rungs_are_the_same_the_next_time(tmp_path: Path) -> None:
+    rungs = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        report, _, _ = _recorded(tmp_path / name, "products.py", "--floor", XDG_CACHE_HOME=str(tmp_path / "cache"))
+        rungs.append({rung["name"]: rung["seconds"] for rung in report["floor"]["rungs"]})
+    assert rungs[0] == pytest.approx(rungs[1], rel=0.02)
+
+
 def test_the_rates_are_those_of_a_stopwatch(tmp_path: Path) -> None:
     """In the range of what a loop of products takes by the host's clock, in each precision."""
     import torch

@@ -11,7 +11,9 @@ from itertools import chain
 from threading import get_ident
 from time import perf_counter_ns
 
-from .wire import END, LEAF, LOG, SHIFT
+from .wire import END, KIND, LEAF, LOG, NEXT_FRESH_IN, NEXT_IN, SHIFT
+
+_NEXT = (NEXT_IN, NEXT_FRESH_IN)
 
 
 class Log:
@@ -90,11 +92,13 @@ class Log:
             marker.close()
         self.mark = None
         now = perf_counter_ns()
-        self.events.append((now, word))
+        is_over = self.stop_at is not None and self.backwards >= self.stop_at
+        if not is_over or word & KIND not in _NEXT:  # a batch that is never handed out begins no step
+            self.events.append((now, word))
         if self.due is not None:
             due, self.due = self.due, None
             due()
-        if self.stop_at is not None and self.backwards >= self.stop_at:
+        if is_over:
             self.stop_at = None
             raise SystemExit(0)
         if self.counting is not None and self.counting.at_border(now, word):

@@ -27,7 +27,7 @@ class Traffic:
         torch, name = self._torch, function.__name__.partition(".")[0]
         if in_forward:
             for value in args:
-                if isinstance(value, torch.nn.Parameter):
+                if isinstance(value, torch.nn.Parameter) and _has_place(torch, value):
                     key, size = _place(value)
                     self._parameters[key] = size
                     if name not in _PARTIAL:
@@ -40,6 +40,8 @@ class Traffic:
 
     def keep(self, tensor, number):
         """Autograd keeps a tensor for the backward pass to come."""
+        if not _has_place(self._torch, tensor):
+            return
         key, size = _place(tensor)
         key = (*key, number)
         self._kept[key] = max(self._kept.get(key, 0), size)
@@ -73,6 +75,11 @@ def of_step(torch, optimizer):
             tensors = [value for value in state.values() if torch.is_tensor(value) and value.dim()]
             of_device["state"] += sum(value.nbytes for value in tensors if value.device == parameter.device)
     return found
+
+
+def _has_place(torch, tensor):
+    """Whether it lies somewhere itself: tensors that are made of others do not."""
+    return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
 
 
 def _place(tensor):
