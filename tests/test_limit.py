@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -17,6 +18,8 @@ from floorit import rates, rating
 from floorit.analyse import floor, limit
 from floorit.analyse.gpu import Gpu
 from floorit.events import Rates
+from floorit.report import build
+from floorit.runfile import FloorRun
 
 RATES = Rates(
     device="a GPU", torch="2.4", date="2026-11-15", flops={"bfloat16": 500e12, "tf32": 250e12}, bandwidth=4e12
@@ -190,3 +193,46 @@ def test_the_script_runs_in_an_interpreter_of_its_own(tmp_path: Path, monkeypatc
     assert found.flops["float32"] > 1e9
     assert found.bandwidth > 1e9
     assert [file.name for file in rates.folder().iterdir()] == [f"a-CPU-torch-{torch.__version__}.json"]
+
+
+# -- in the report -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("second", "ended", "reason"),
+    [
+        (None, None, "it takes a floor run: `floorit run --floor`"),
+        ("it ended badly", FloorRun(reason="it ended badly"), "there is no floor run"),
+        ([{"what": "flops", "reason": "torch.compile is in use"}], FloorRun(), "torch.compile is in use"),
+        ([], FloorRun(), "no whole step of the floor run was counted"),
+    ],
+)
+def test_why_there_is_none_is_said(
+    second: object, ended: FloorRun | None, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "_used_cuda", lambda process: True)
+    counted = SimpleNamespace(process=SimpleNamespace(counts=[], missing=second), iterations=None)
+    given = counted if isinstance(second, list) else second
+    found, said = build._limit(SimpleNamespace(process=None), given, ended)  # type: ignore[arg-type]
+    assert found is None
+    assert {(m.what, m.reason) for m in said} == {("floor: the physical limit", reason), ("gpu.mfu", reason)}
+
+
+@pytest.mark.parametrize(
+    ("done", "ended", "reason"),
+    [
+        (work(device="cpu"), FloorRun(rates=RATES), "what it computes, it computes on the CPU"),
+        (work(), FloorRun(no_rates="there is no GPU here"), "there is no GPU here"),
+        (work(unseen=["mine.op"]), FloorRun(rates=RATES), "these operations are not in it: mine.op"),
+        (work(), FloorRun(rates=RATES), None),
+    ],
+)
+def test_what_was_counted_meets_the_rates(
+    done: limit.Work, ended: FloorRun, reason: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "_used_cuda", lambda process: True)
+    monkeypatch.setattr(limit, "count", lambda process, iterations: done)
+    trained = SimpleNamespace(process=None, iterations=None)
+    found, said = build._limit(trained, trained, ended)  # type: ignore[arg-type]
+    assert {m.reason for m in said} == ({reason} if reason else set())
+    assert (found is None) == (done.device == "cpu" or ended.rates is None)
