@@ -267,6 +267,36 @@ def test_programs_go_on_and_are_counted(tmp_path: Path, script: str) -> None:
     assert not [m for m in process.missing if m["what"] == wire.FLOPS]
 
 
+PER_SAMPLE = """
+import torch
+from torch.func import functional_call, grad, vmap
+from torch.utils.data import DataLoader, TensorDataset
+
+model = torch.nn.Linear(12, 20)
+optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+
+
+def loss(parameters, x):
+    return functional_call(model, parameters, (x,)).square().sum()
+
+
+for (x,) in DataLoader(TensorDataset(torch.randn(8 * 20, 12)), batch_size=8):
+    model(x).square().sum().backward()
+    vmap(grad(loss), (None, 0))(dict(model.named_parameters()), x)
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.acceptance
+def test_torch_func_goes_on(tmp_path: Path) -> None:
+    """It refuses to work beside hooks on saved tensors."""
+    (tmp_path / "train.py").write_text(PER_SAMPLE)
+    (process,), ended = run_counted(tmp_path, "train.py")
+    assert ended.returncode == 0, ended.stderr
+    assert work_of(process).flops == {"float32": 2 * (2 * (2 * 8 * 12 * 20))}
+
+
 @pytest.mark.acceptance
 def test_compiled_programs_are_not_counted_and_that_is_said(tmp_path: Path) -> None:
     (process,), ended = run_counted(tmp_path, str(SCRIPTS / "compiled.py"))

@@ -34,6 +34,21 @@ def install(session, _):
     session.make_counting = lambda: Counting(session)
     log.counting = session.make_counting()
     register_optimizer_step_post_hook(stepped)  # for good: a border may lie inside of the step, where hooks must stay
+    _make_way(session)
+
+
+def _make_way(session):
+    """torch.func refuses to work while hooks on saved tensors are in force: ours are taken away before it asks."""
+    owner, name = session.torch._C._autograd, "_saved_tensors_hooks_disable"
+    refuse = getattr(owner, name)
+
+    def refusing(*args):
+        counting = session.log.counting
+        if counting is not None:
+            counting.keep_no_more()
+        return refuse(*args)
+
+    session.patches.replace(owner, name, refusing)
 
 
 class Counting:
@@ -67,6 +82,11 @@ class Counting:
         """An optimizer has made a step."""
         if self._is_open:
             self._watch.stepped(optimizer)
+
+    def keep_no_more(self):
+        """What is kept for the backward pass cannot be watched in this stretch, or not to its end."""
+        if self._is_open and get_ident() == self._thread:
+            self._watch.keep_no_more()
 
     def pause(self):
         """The program is about to fork, and a child must not inherit what watches: begin again later."""
@@ -159,9 +179,9 @@ class _Watch:
         self._steps = []  # (id of an optimizer, what its step touches by device)
         self._mode = operations.make_mode(torch, self._look)
         self._kept = saved_tensors_hooks(self._keep, lambda tensor: tensor)
+        self._keeps = False
         self.begin()
         self._paths.install()
-        self._kept.__enter__()
         self._mode.__enter__()
 
     def begin(self):
@@ -170,6 +190,18 @@ class _Watch:
         self._traffic.begin()
         self._paths.begin()
         del self._steps[:]
+        if not self._keeps:
+            try:
+                self._kept.__enter__()
+                self._keeps = True
+            except RuntimeError:
+                pass  # a border inside of torch.func
+
+    def keep_no_more(self):
+        """Until the next stretch."""
+        if self._keeps:
+            self._keeps = False
+            self._kept.__exit__(None, None, None)
 
     def close(self):
         """Watch no more."""
@@ -179,7 +211,7 @@ class _Watch:
         if _get_current_dispatch_mode() is not self._mode:
             raise RuntimeError("the program has opened a dispatch mode since and not closed it")
         self._mode.__exit__(None, None, None)
-        self._kept.__exit__(None, None, None)
+        self.keep_no_more()
 
     def sum_up(self):
         """The stretch in numbers, of the device that computed most."""
