@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from test_floor import FIRST
 
-from floorit import rates, rating
-from floorit.analyse import floor, limit
+from floorit import rates, rating, replay
+from floorit.analyse import floor, iterations, limit
 from floorit.analyse.gpu import Gpu
-from floorit.events import Rates
+from floorit.events import Process, Rates
+from floorit.replay import Row
 from floorit.report import build
 from floorit.runfile import FloorRun
 
@@ -56,6 +57,27 @@ def test_what_takes_longer_is_the_limit() -> None:
     assert isinstance(found, limit.Limit)
     assert found.seconds == pytest.approx(0.2)
     assert found.how == "800 GB that must move at 4 TB/s, as measured in a copy"
+
+
+def test_steps_between_two_counts_do_not_count() -> None:
+    """Ten steps of a second; counted are the 3rd and 4th and, after a fork, the 8th."""
+    process = Process()
+    process.facts = {"started": 0.0}
+    second = 10**9
+    process.add_rows(
+        [Row(replay.BATCH, 1, backwards=1, end=(n + 1) * second, spent=[second] + [0] * 13) for n in range(10)]
+    )
+    for begin in (2, 3, 7):
+        count = {"device": "cuda:0", "name": "a GPU", "total": 7, "by_dtype": {"tf32": 7}, "recomputed_by_dtype": {}}
+        moved = dict.fromkeys(("forward_parameters", "backward_parameters", "activations", "copied"), 5)
+        count |= {"begin": begin * second, "end": (begin + 1) * second, "bytes": moved, "step_bytes": [], "unseen": []}
+        process.counts.append(count)
+    found = iterations.find(process)
+    assert found is not None
+    done = limit.count(process, found)
+    assert done is not None
+    assert (done.steps, done.flops) == (3, {"tf32": 7.0})
+    assert done.bytes == {"parameters": 10.0, "activations": 10.0, "batch": 10.0, "gradients": 0.0, "optimizer": 0.0}
 
 
 def test_a_precision_without_a_rate_is_said() -> None:

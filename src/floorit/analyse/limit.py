@@ -60,11 +60,11 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
 
 def count(process: Process, iterations: Iterations) -> Work | None:
     """What a step computes and moves; None where no whole step was counted."""
-    notes = process.counts
-    if not notes:
-        return None
-    steps, stretches = whole_steps(process, iterations, notes[0]["begin"], notes[-1]["end"])
-    inside = [note for note in notes if lies_in((note["begin"], note["end"]), stretches)]
+    steps, inside = 0, list[dict[str, Any]]()
+    for notes in _on_end(process.counts):
+        found, stretches = whole_steps(process, iterations, notes[0]["begin"], notes[-1]["end"])
+        steps += found
+        inside += [note for note in notes if lies_in((note["begin"], note["end"]), stretches)]
     device = _busiest(inside)
     if not steps or device is None:
         return None
@@ -88,6 +88,17 @@ def find(work: Work, rates: Rates) -> Limit | str:
     computing = _seconds(work.flops, rates)
     moving = sum(work.bytes.values()) / rates.bandwidth
     return Limit(seconds=max(computing, moving), computing=computing, moving=moving, work=work, rates=rates)
+
+
+def _on_end(notes: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Notes that follow each other without a gap: counting begins again after the program has forked."""
+    groups: list[list[dict[str, Any]]] = []
+    for note in notes:
+        if groups and groups[-1][-1]["end"] == note["begin"]:
+            groups[-1].append(note)
+        else:
+            groups.append([note])
+    return groups
 
 
 def _busiest(notes: list[dict[str, Any]]) -> str | None:

@@ -62,10 +62,6 @@ class Counting:
         self._watch = None
         self._batches = self._stretches = 0  # that were counted
 
-    @property
-    def is_open(self):
-        return self._is_open
-
     def at_border(self, now, word):
         """A border has passed; whether the stretch that follows is being counted."""
         is_batch = word & KIND in (NEXT_IN, NEXT_FRESH_IN)
@@ -90,7 +86,7 @@ class Counting:
 
     def pause(self):
         """The program is about to fork, and a child must not inherit what watches: begin again later."""
-        if self._is_open:
+        if self._is_open and self._watch.is_outermost():
             self._leave()
             self._tries -= 1
             if not self._tries:
@@ -117,9 +113,11 @@ class Counting:
     def _leave(self):
         self._is_open = False
         watch, self._watch = self._watch, None
-        if watch is not None:
-            watch.close()
-        self._log.events.append((perf_counter_ns(), WINDOW_OUT))
+        try:
+            if watch is not None:
+                watch.close()
+        finally:
+            self._log.events.append((perf_counter_ns(), WINDOW_OUT))
 
     def _give_up(self, reason):
         if self._log.counting is self:
@@ -143,6 +141,8 @@ class Counting:
 
     def _note_stretch(self, now, is_batch):
         watch = self._watch
+        if not watch.is_outermost():
+            return  # the program has opened a mode of its own since: a later border will do
         reason = watch.failure or self._obstacle()
         if get_ident() != self._thread:
             reason = "another thread went on with the training"
@@ -203,13 +203,15 @@ class _Watch:
             self._keeps = False
             self._kept.__exit__(None, None, None)
 
-    def close(self):
-        """Watch no more."""
+    def is_outermost(self):
+        """Whether what was entered last is ours, so that it can be left."""
         from torch.utils._python_dispatch import _get_current_dispatch_mode
 
+        return _get_current_dispatch_mode() is self._mode
+
+    def close(self):
+        """Watch no more."""
         self._paths.remove()
-        if _get_current_dispatch_mode() is not self._mode:
-            raise RuntimeError("the program has opened a dispatch mode since and not closed it")
         self._mode.__exit__(None, None, None)
         self.keep_no_more()
 
