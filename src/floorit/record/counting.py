@@ -7,9 +7,9 @@ lies between two borders is noted by itself; which of that makes up an iteration
 from threading import get_ident
 from time import perf_counter_ns
 
-from . import operations, traffic
+from . import products, traffic
 from .modulepath import ModulePaths
-from .operations import BACKWARD, FORWARD, RECOMPUTE
+from .products import BACKWARD, FORWARD, RECOMPUTE
 from .session import compilations
 from .wire import FLOPS as NAME
 from .wire import KIND, NEXT_FRESH_IN, NEXT_IN, WINDOW_IN, WINDOW_OUT
@@ -174,10 +174,10 @@ class _Watch:
         self._log = session.log
         self.failure = None
         self._paths = ModulePaths(torch, self._is_recomputing)
-        self._counter = operations.Counter(torch, self._paths.current, self._current_pass)
+        self._counter = products.Counter(torch, self._paths.current, self._current_pass)
         self._traffic = traffic.Traffic(torch)
         self._steps = []  # (id of an optimizer, what its step touches by device)
-        self._mode = operations.make_mode(torch, self._look)
+        self._mode = products.make_mode(torch, self._look)
         self._kept = saved_tensors_hooks(self._keep, lambda tensor: tensor)
         self._keeps = False
         self.begin()

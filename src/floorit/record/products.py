@@ -17,7 +17,7 @@ _LIKE = {
 }
 
 
-class Operations:
+class Products:
     """What was computed since it was made."""
 
     def __init__(self):
