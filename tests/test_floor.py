@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from conftest import FLOORIT, PYTHON, clean_environment
 
-from floorit.analyse import floor
+from floorit.analyse import floor, iterations
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.ledger import Entry, Ledger
+from floorit.events import read_record
 
 SCRIPT = """
 import sys
@@ -146,6 +147,45 @@ def test_one_that_fails_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
     assert (tmp_path / "p" / "run" / "floor" / "output.txt").read_text() == "no replays here\n"
     assert report["program"]["exit_code"] == 0
     assert report["floor"]["rungs"][1]["estimate"] is True
+
+
+STEADY = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.set_num_threads(1)
+model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(6)])
+optimizer = torch.optim.SGD(model.parameters(), 1e-4)
+data = TensorDataset(torch.randn(256 * 50, 512))
+for epoch in range(6):
+    for (x,) in DataLoader(data, batch_size=256):
+        model(x).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+@LONG
+def test_the_rungs_are_the_same_the_next_time(tmp_path: Path) -> None:
+    """Within 2 %, on a machine on which the program itself takes the same time twice."""
+    runs = [run(tmp_path / name, script=STEADY) for name in ("first", "second")]
+    skip_if_refused(runs[0])
+    steps, floors = ([r["floor"]["rungs"][at]["seconds"] for r in runs] for at in (0, 1))
+    drift = abs(steps[0] / steps[1] - 1)
+    if drift > 0.01:
+        pytest.skip(f"this machine is not quiet: the program's own step differs by {drift:.0%} from run to run")
+    assert floors[0] == pytest.approx(floors[1], rel=0.02)
+
+
+@LONG
+def test_loaders_made_anew_go_on_with_what_was_kept(tmp_path: Path) -> None:
+    """Else only the last pass would count."""
+    run(tmp_path / "p", script=STEADY)
+    (process,) = read_record(tmp_path / "p" / "run" / "floor" / "record").run()
+    found = iterations.find(process)
+    assert found is not None
+    assert found.warmup < 20
+    assert len(found.after_warmup) > 150
 
 
 # -- the ladder ----------------------------------------------------------------------------------------------------

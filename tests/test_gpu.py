@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -272,3 +273,56 @@ def test_out_of_memory_is_named_with_its_phase(tmp_path: Path, phase: str, caugh
     assert {held["what"] for held in out["held"]} >= {"parameters", "optimizer state"}
     assert Path(out["place"]["file"]).name == "out_of_memory.py"
     assert (report["findings"][0]["code"] == "out-of-memory") == (caught == "0")
+
+
+# -- the physical limit --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["plain", "recompute", "small"])
+def test_the_physical_limit_is_the_last_rung(tmp_path: Path, kind: str) -> None:
+    """The script says itself how much it computes."""
+    report, _, own = _recorded(tmp_path, "products.py", "--floor", KIND=kind, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    rungs = {rung["name"]: rung["seconds"] for rung in report["floor"]["rungs"]}
+    assert list(rungs) == ["step", "without data", "without waiting", "physical limit"], report["missing"]
+    work, gpu = report["floor"]["limit"]["work"], report["gpu"]
+    assert work["flops"] == {"bfloat16": own["flops"]}
+    assert sum(work["recomputed"].values()) == own["recomputed"]
+    assert rungs["physical limit"] <= rungs["without waiting"] <= rungs["step"]
+    assert report["floor"]["gap"] == pytest.approx(rungs["step"] / min(s for n, s in rungs.items() if "limit" not in n))
+    rate = report["floor"]["limit"]["rates"]["flops"]["bfloat16"]
+    assert gpu["hfu"] == pytest.approx(own["flops"] / rate / report["step"]["mean"])
+    assert 0 < gpu["mfu"] <= gpu["hfu"] <= 1
+    if kind == "plain":
+        assert gpu["mfu"] > 0.6
+    (kept,) = (tmp_path / "cache" / "floorit" / "rates").iterdir()
+    assert json.loads(kept.read_text())["flops"]["bfloat16"] == rate
+
+
+def test_the_rungs_are_the_same_the_next_time(tmp_path: Path) -> None:
+    rungs = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        report, _, _ = _recorded(tmp_path / name, "products.py", "--floor", XDG_CACHE_HOME=str(tmp_path / "cache"))
+        rungs.append({rung["name"]: rung["seconds"] for rung in report["floor"]["rungs"]})
+    assert rungs[0] == pytest.approx(rungs[1], rel=0.02)
+
+
+def test_the_rates_are_those_of_a_stopwatch(tmp_path: Path) -> None:
+    """In the range of what a loop of products takes by the host's clock, in each precision."""
+    import torch
+
+    from floorit import rating
+
+    began = time.perf_counter()
+    found = rating.rate(torch, "cuda:0", ["float32", "tf32", "bfloat16", "float16"])
+    assert time.perf_counter() - began < 10
+    for precision, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16), ("float16", torch.float16)):
+        one = torch.randn(8192, 8192, device="cuda", dtype=dtype)
+        one @ one
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        for _ in range(10):
+            one @ one
+        torch.cuda.synchronize()
+        assert found["flops"][precision] == pytest.approx(10 * 2 * 8192**3 / (time.perf_counter() - began), rel=0.2)
+    assert found["flops"]["tf32"] > 2 * found["flops"]["float32"]

@@ -41,7 +41,9 @@ MAY_IMPORT = {
     "apart": set(),
     "imagebench": set(),  # a script of its own, run by the program's Python
     "imagecosts": {"analyse", "events", "imagebench"},
-    "floorrun": {"analyse", "apart", "events", "launch", "live", "record", "replay", "runfile"},
+    "rating": set(),  # runs in the user's interpreter
+    "rates": {"events", "rating"},
+    "floorrun": {"analyse", "apart", "events", "launch", "live", "rates", "record", "replay", "runfile"},
     "live": {"analyse", "events", "replay", "record"},
     "demo": {"truth"},
     "cli": {
@@ -82,6 +84,8 @@ MAY_INSTALL = {
     "plan": {"msgspec"},
     "report": {"msgspec", "numpy", "rich"},
     "launch": {"msgspec"},
+    "rating": {"torch"},
+    "rates": {"msgspec"},
     "floorrun": {"msgspec", "psutil"},
     "imagebench": {"PIL", "cv2", "numpy", "torch", "torchvision"},
     "imagecosts": {"msgspec"},

@@ -364,6 +364,8 @@ def test_steps_ends_the_program_well(script, tmp_path):
     assert ended.returncode == 0, ended.stderr
     run = json.loads((tmp_path / "run" / "report.json").read_text())["run"]
     assert run["steps"] - run["warmup_steps"] >= 50
+    (process,) = read_record(tmp_path / "run" / "record").run()
+    assert run["steps"] == int(process.rows["backwards"].sum())  # the batch at which it ended is no step
 
 
 def test_steps_ends_every_rank_after_the_same_step(tmp_path):

@@ -121,7 +121,8 @@ def _add_run(verbs: _Verbs) -> None:
     run.add_argument(
         "--floor",
         action="store_true",
-        help="then run it once more, shortly, without its data path: how fast could it be",
+        help="then run it once more, shortly, without its data path: how fast could it be; on a GPU, also measure once"
+        " the rates that it reaches (kept in ~/.cache/floorit)",
     )
     _add_warmup(run)
     run.add_argument(

@@ -57,6 +57,7 @@ _LISTED = {
     "memory_error": "memory_errors",
     "shapes": "shapes",
     "operations": "operations",
+    wire.FLOPS: "counts",
 }
 _NANO = 1e-9
 _MOST, _MOST_SAMPLES = 0xFFFF, 0xFFFFFFFF
@@ -120,6 +121,16 @@ class Headroom(msgspec.Struct, frozen=True, kw_only=True):
     kills: int | None = None  # by the kernel for lack of memory, in our cgroup or on the machine
 
 
+class Rates(msgspec.Struct, frozen=True, kw_only=True):
+    """The most that a device was seen to do, by a measurement of floorit's own."""
+
+    device: str  # its name
+    torch: str
+    date: str
+    flops: dict[str, float]  # operations a second in a large product, by precision
+    bandwidth: float  # bytes a second, read and written, in a large copy
+
+
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker of the loader used between two looks at it from outside."""
 
@@ -150,6 +161,7 @@ class Process:
         self.configs: list[dict[str, Any]] = []  # configuration files that it read
         self.arguments: list[dict[str, Any]] = []  # that mean a setting
         self.readings: list[dict[str, Any]] = []  # of the settings in force
+        self.counts: list[dict[str, Any]] = []  # in a floor run: what a few stretches compute and move
         self.shapes: list[dict[str, Any]] = []  # of the first batches of each loader
         self.operations: list[dict[str, Any]] = []  # on images, in the batches that were watched
         self.memory_errors: list[dict[str, Any]] = []  # each time that memory ran out

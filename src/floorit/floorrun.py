@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from floorit import apart, launch, live, replay
-from floorit.analyse import iterations
+from floorit import apart, launch, live, rates, replay
+from floorit.analyse import iterations, limit
 from floorit.analyse.iterations import Iterations
-from floorit.events import Process
+from floorit.events import Process, Rates
 from floorit.record import wire
 from floorit.runfile import FLOOR, RECORD, FloorRun
 
@@ -109,7 +109,23 @@ def _run(
         return FloorRun(
             how=_HOW[how], seconds=seconds, reason=f"it ended with exit code {launch.shell_code(code)}: see {said}"
         )
-    return FloorRun(how=_HOW[how], seconds=seconds)
+    found = _rates(watcher.reader.run())
+    known = {"no_rates": found} if isinstance(found, str) else {"rates": found}
+    return FloorRun(how=_HOW[how], seconds=seconds, **known)
+
+
+def _rates(processes: list[Process]) -> Rates | str | None:
+    """The rates of the GPU that most was computed on, in the precisions in use; None where there is no use for them."""
+    for process in processes:
+        found = iterations.find(process)
+        work = limit.count(process, found) if found is not None else None
+        if work is not None and work.is_on_gpu and work.name is not None:
+            facts = process.facts
+            device = rates.Device(
+                executable=facts["executable"], torch=facts["torch"], device=work.device, name=work.name
+            )
+            return rates.known(device, list(work.flops))
+    return None
 
 
 def _words(how: str, own: Path, scratch: str) -> list[str]:

@@ -9,7 +9,7 @@ import msgspec
 from floorit.analyse.alternatives import Measured
 from floorit.declared import Told
 from floorit.errors import RecordError
-from floorit.events import Headroom, Usage
+from floorit.events import Headroom, Rates, Usage
 from floorit.hardware import Environment
 
 NAME = "run.json"
@@ -23,6 +23,8 @@ class FloorRun(msgspec.Struct, frozen=True, kw_only=True):
     how: str | None = None
     reason: str | None = None
     seconds: float | None = None
+    rates: Rates | None = None  # of the device that it computed on
+    no_rates: str | None = None  # why they are not known
 
 
 class RunFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,8 +6,9 @@ import msgspec
 
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.ledger import Ledger
+from floorit.analyse.limit import Limit
 
-STEP, WITHOUT_DATA, WITHOUT_WAITING = "step", "without data", "without waiting"
+STEP, WITHOUT_DATA, WITHOUT_WAITING, LIMIT = "step", "without data", "without waiting", "physical limit"
 _DATA = ("data_wait", "epoch_gap")
 _RARE = ("eval", "checkpoint")  # a short run sees these too rarely, or not at all
 
@@ -22,10 +23,11 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Floor(msgspec.Struct, frozen=True, kw_only=True):
-    """The rungs from the top, and how many times longer a step takes than the lowest of them."""
+    """The rungs from the top, and how many times longer a step takes than the lowest above the physical limit."""
 
     rungs: list[Rung]
     gap: float
+    limit: Limit | None = None  # what the physical limit rests on
 
     @property
     def without_data(self) -> float | None:
@@ -33,7 +35,9 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
         return next((r.seconds for r in self.rungs if r.name == WITHOUT_DATA and not r.estimate), None)
 
 
-def ladder(ledger: Ledger, gpu: Gpu | None, floor: Ledger | None, floor_gpu: Gpu | None) -> Floor:
+def ladder(
+    ledger: Ledger, gpu: Gpu | None, floor: Ledger | None, floor_gpu: Gpu | None, limit: Limit | None = None
+) -> Floor:
     """From the run as it was and, where there is one, from the run without its data path."""
     rungs = [Rung(name=STEP, seconds=ledger.mean, how="mean of the steady steps, with what lies between them")]
     busy = _busy(floor_gpu) or _busy(gpu)
@@ -43,7 +47,9 @@ def ladder(ledger: Ledger, gpu: Gpu | None, floor: Ledger | None, floor_gpu: Gpu
             Rung(name=WITHOUT_WAITING, seconds=busy, how="the GPU's busy time of a step, by the kernel window")
         )
     lowest = min(rung.seconds for rung in rungs)
-    return Floor(rungs=rungs, gap=ledger.mean / lowest if lowest else 1.0)
+    if limit is not None:
+        rungs.append(Rung(name=LIMIT, seconds=limit.seconds, how=limit.how))
+    return Floor(rungs=rungs, gap=ledger.mean / lowest if lowest else 1.0, limit=limit)
 
 
 def _estimated(ledger: Ledger, busy: float) -> Rung:

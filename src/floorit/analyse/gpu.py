@@ -64,6 +64,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     idle: list[Idle] = []
     copies_alone_share: float | None = None  # of a step: copies ran and no kernel; part of busy
     comm_alone_share: float | None = None  # of a step: communication ran and nothing else; part of busy
+    mfu: float | None = None  # of the rate that this GPU reaches in large products: what the model used, in a mean step
+    hfu: float | None = None  # the same with what was computed again
     tensor_share: float | None = None  # of the time of all kernels and copies: on tensor cores, by their names
     dtype_shares: list[TypeShare] = []  # in which type of number kernels computed
     kinds: list[Kind] = []

@@ -11,7 +11,7 @@ from floorit.events import Process, Span
 _NANO = 1e-9
 _EXACT = 1e-7  # seconds by which times of one border may differ after rounding
 
-Stretch = tuple[int, int]  # begin and end
+Stretch = tuple[int, int]  # begin and end, in nanoseconds
 
 
 class Clocks:
@@ -54,3 +54,9 @@ def joined(steps: list[list[Stretch]]) -> list[Stretch]:
             begin = stretches.pop()[0]
         stretches.append((begin, end))
     return stretches
+
+
+def lies_in(stretch: Stretch, stretches: list[Stretch]) -> bool:
+    """Whether all of it is part of one of them."""
+    slack = _EXACT / _NANO
+    return any(begin - slack <= stretch[0] and stretch[1] <= end + slack for begin, end in stretches)

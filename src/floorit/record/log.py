@@ -11,7 +11,9 @@ from struct import pack
 from threading import get_ident
 from time import perf_counter_ns
 
-from .wire import END, LEAF, LOG, SHIFT
+from .wire import END, KIND, LEAF, LOG, NEXT_FRESH_IN, NEXT_IN, SHIFT
+
+_NEXT = (NEXT_IN, NEXT_FRESH_IN)
 
 
 class Log:
@@ -27,6 +29,7 @@ class Log:
         "batch_came",
         "batches",
         "border_came",
+        "counting",
         "due",
         "events",
         "ident",
@@ -50,6 +53,7 @@ class Log:
         self.marker = None  # an EventTrack, once CUDA is in use
         self.stop_at = None  # backward passes after which the program is to end
         self.window = None  # a Window, from when one is asked for to when it is over
+        self.counting = None  # a Counting, in a floor run, until it is over
         self.settle = None  # called at the next border, unless it is None; it sets that
         self.reset()
 
@@ -88,13 +92,18 @@ class Log:
             marker.close()
         self.mark = None
         now = perf_counter_ns()
-        self.events.append((now, word))
+        is_over = self.stop_at is not None and self.backwards >= self.stop_at
+        if not is_over or word & KIND not in _NEXT:  # a batch that is never handed out begins no step
+            self.events.append((now, word))
         if self.due is not None:
             due, self.due = self.due, None
             due()
-        if self.stop_at is not None and self.backwards >= self.stop_at:
+        if is_over:
             self.stop_at = None
             raise SystemExit(0)
+        if self.counting is not None and self.counting.at_border(now, word):
+            lines.is_open = False
+            return
         if window is not None and window.at_border(now):
             lines.follow(now)  # and no marks: they would be kernels' neighbours in the trace
             return
@@ -104,7 +113,7 @@ class Log:
         if lines is not None:
             lines.is_open = False
         is_marking = marker is not None and marker.open()
-        if not is_marking and self.stop_at is None and self.window is None:
+        if not is_marking and self.stop_at is None and self.window is None and self.counting is None:
             self.attend = None  # until the next flush or, where there are marks to make, look
 
     def end(self):

@@ -9,6 +9,7 @@ import copy
 import os
 from collections import deque
 from time import perf_counter
+from types import FunctionType
 
 from .known import Known
 from .patch import Instead
@@ -18,6 +19,7 @@ MOST = 8  # batches kept, so that one that is unlike the others does not stand f
 MOST_SIZES = 8  # sizes of batches kept; beyond, the nearest stands for the others
 MEMORY_SHARE = 0.1  # of the host memory that is free, at most, for what is kept
 SHM_SHARE = 0.25  # of the free part of /dev/shm, where workers put batches
+_UNKNOWABLE = (list, tuple, dict, range)  # datasets that cannot be followed by their identity
 _DEPTH = 4  # of what a batch is made of: how far it is looked into
 
 
@@ -49,18 +51,28 @@ class _Replayer:
         self._session = session
         self._spared = frozenset(plan["spared"])
         self._lengths = plan["lengths"]
-        self._kept = Known()  # of a loader
+        self._kept = Known()  # of a dataset, or of a loader: what loaders of it have in common -> _Kept
         self._readings = Known()  # of an iterator
 
     def begin(self, iterator, loader):
         number = self._session.number_of_loader(loader)
         if number in self._spared:
             return
-        kept = self._kept.get(id(loader))
-        if kept is None:
+        self._readings.learn(iterator, _Reading(self._kept_for(loader, number)))
+
+    def _kept_for(self, loader, number):
+        """Programs make a loader anew for each pass: it goes on with what was kept for one like it."""
+        owner = loader if type(loader.dataset) in _UNKNOWABLE else loader.dataset
+        alike = self._kept.get(id(owner))
+        if alike is None:
+            alike = self._kept.learn(owner, {})
+        collate = loader.collate_fn
+        made_by = collate.__code__ if type(collate) is FunctionType else id(collate)
+        key = (made_by, loader.batch_size, loader.num_workers > 0, type(loader.batch_sampler))
+        if key not in alike:
             length = self._lengths.get(str(number)) if _is_endless(loader) else None
-            kept = self._kept.learn(loader, _Kept(self._session.writer, number, length, loader.num_workers > 0))
-        self._readings.learn(iterator, _Reading(kept))
+            alike[key] = _Kept(self._session.writer, number, length, loader.num_workers > 0)
+        return alike[key]
 
     def begin_again(self, iterator):
         reading = self._readings.get(id(iterator))

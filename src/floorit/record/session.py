@@ -60,6 +60,8 @@ class Session:
         self.number_of_loader = lambda loader: 0  # its number in the record; 0: it has none
         self.has_graphs = False  # whether the program has captured a CUDA graph
         self.has_profiler = False  # whether the program has started a profiler of its own
+        self.recomputing = 0  # activation checkpoints that are being computed again
+        self.make_counting = lambda: None  # in a floor run: what counts the operations of a few steps
         self._window_asked = False
         self._imported_in = get_ident()  # the thread that has imported torch
         self._device = None  # the GPU that the training thread uses
@@ -179,6 +181,8 @@ class Session:
         window = self.log.window
         if window is not None and window.is_watching and self.mine():  # a child must not inherit it open
             window.give_up("the program started another process while it was open")
+        if self.log.counting is not None and self.mine():
+            self.log.counting.pause()
         self.sampler.stop()
         self._unsettle()
 
@@ -346,6 +350,8 @@ class Session:
                 self._announce()
             self.log.stop_at = None
             self._give_up_windows("the program ended before it was over")
+            if self.log.counting is not None:
+                self.log.counting.end()
             self.log.end()
             self._say_last_words()
             self._peak_read = 0.0
@@ -382,6 +388,7 @@ class Session:
             _never_free(self.log.marker)
             self.log.marker = None
         self.log.window = None
+        self.log.counting = self.make_counting()
         self._window_asked = False
         self._device = None
         self.log.reset()

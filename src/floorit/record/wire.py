@@ -63,7 +63,7 @@ LEAF = 64  # + phase: it began as many nanoseconds ago as the operand says, and 
     MARKS_OUT,
     FAILED,  # a hook did not come to its end: what it began will not be told to end
     END,
-    WINDOW_IN,  # from here on rows are slowed down by the kernel window: its preparation, its steps, its end
+    WINDOW_IN,  # from here on rows are slowed down by being watched: by the kernel window, by counting operations
     WINDOW_OUT,
 ) = range(96, 114)
 OF_LOSS, TRAINED, WITH_GRAD, TRAINING = 1, 2, 4, 8
@@ -74,6 +74,7 @@ LOSS_KNOWN, WITH_ANOMALY, WITHOUT_ACCUMULATING = 1, 2, 4
 # "lengths": {number: batches of a whole pass}}.
 REPLAY = "FLOORIT_REPLAY"
 DATA_REPLAY = "data-replay"  # its name, where it fails
+FLOPS = "flops"  # what a stretch of a floor run computes: the note, and its name where there is none
 
 PART = "floorit part "  # + its number: the mark of a call in the trace
 IN_PROCESS = 0xFFFF  # `worker` of a fetch that ran in the training process

@@ -16,6 +16,7 @@ from floorit.analyse import (
     iterations,
     job,
     ledger,
+    limit,
     machine,
     memory,
     parts,
@@ -30,7 +31,7 @@ from floorit.events import Process, RecordReader, read_record
 from floorit.hardware import Environment
 from floorit.record import wire
 from floorit.report import advice
-from floorit.report.model import NO_CUDA, Missing, Program, Rank, Report, RunFacts, StepFacts
+from floorit.report.model import NO_CUDA, PHYSICAL, Missing, Program, Rank, Report, RunFacts, StepFacts
 from floorit.runfile import FLOOR, RECORD, FloorRun, RunFile, load
 from floorit.stats import mean, median, rate
 
@@ -95,7 +96,9 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
     )
     vital = machine.describe(vitals.load(folder), *_stretch(first), besides=_watched(first))
     watched, unwatched = _gpu(first, reader.folder, run, vital)
-    ladder, below = _floor(first, watched, folder, run) if workers is not None else (None, _NO_LOADER)
+    second = _second(folder, run.floor)
+    lowest, unlimited = _limit(first, second, run.floor)
+    ladder, below = _floor(first, watched, second, folder, run, lowest) if workers is not None else (None, _NO_LOADER)
     points = syncs.find(first.process, first.iterations)
     in_force = settings.compare(first.process, first.iterations, run.told, len(trained))
     facts_of_run = _run_facts(trained, run.stopped)
@@ -105,6 +108,9 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
         workers = alternatives.with_measured(workers, run.images, needs)
     if watched is not None and needs.gpu is not None:
         watched = gpu.in_usual_step(watched, needs.gpu.likely, needs.within)
+    if watched is not None and lowest is not None:
+        mfu, hfu = lowest.utilisation(first.step.mean)
+        watched = msgspec.structs.replace(watched, mfu=mfu, hfu=hfu)
     facts = diagnose.Facts(
         process=first.process,
         iterations=first.iterations,
@@ -140,7 +146,7 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
         syncs=points,
         settings=in_force,
         findings=findings,
-        missing=[*bare.missing, *unwatched, *unseen, *below, *unknown, *_workers_missing(workers)],
+        missing=[*bare.missing, *unwatched, *unseen, *below, *unlimited, *unknown, *_workers_missing(workers)],
         ranks=[Rank(rank=t.process.rank, step=t.step, ledger=t.ledger.entries) for t in trained] if trained[1:] else [],
         summary=_summary(findings[0], first.step),
     )
@@ -311,23 +317,57 @@ def _gpu(
     return msgspec.structs.replace(found, **known), said
 
 
-def _floor(first: _Trained, watched: gpu.Gpu | None, folder: Path, run: RunFile) -> tuple[floor.Floor, list[Missing]]:
+def _floor(
+    first: _Trained,
+    watched: gpu.Gpu | None,
+    second: _Trained | str | None,
+    folder: Path,
+    run: RunFile,
+    lowest: limit.Limit | None,
+) -> tuple[floor.Floor, list[Missing]]:
     """The ladder, and what of it is not known."""
-    said = [Missing(what="floor: the physical limit", reason="it is not measured yet")]
-    if run.floor is None:
+    if second is None:
         reason = "it is an estimate from the ledger: `floorit run --floor` measures it"
-        said.append(Missing(what="floor: without data", reason=reason))
-        return floor.ladder(first.ledger, watched, None, None), said
-    second = _second(folder, run.floor)
+        return floor.ladder(first.ledger, watched, None, None), [Missing(what="floor: without data", reason=reason)]
     if isinstance(second, str):
-        said.append(Missing(what="the floor run", reason=second))
-        return floor.ladder(first.ledger, watched, None, None), said
+        return floor.ladder(first.ledger, watched, None, None), [Missing(what="the floor run", reason=second)]
     again, _ = _gpu(second, folder / FLOOR / RECORD, run, None)
-    return floor.ladder(first.ledger, watched, second.ledger, again), said
+    return floor.ladder(first.ledger, watched, second.ledger, again, lowest), []
 
 
-def _second(folder: Path, ended: FloorRun) -> _Trained | str:
-    """What the run without the data path did, or why it says nothing."""
+def _limit(
+    first: _Trained, second: _Trained | str | None, ended: FloorRun | None
+) -> tuple[limit.Limit | None, list[Missing]]:
+    """The physical limit, and what of it is not known."""
+
+    def unknown(reason: str) -> tuple[None, list[Missing]]:
+        return None, [Missing(what=what, reason=reason) for what in PHYSICAL]
+
+    if not _used_cuda(first.process):
+        return unknown(NO_CUDA)
+    if second is None or ended is None:
+        return unknown("it takes a floor run: `floorit run --floor`")
+    if isinstance(second, str):
+        return unknown("there is no floor run")
+    work = limit.count(second.process, second.iterations)
+    if work is None:
+        said = (m["reason"] for m in second.process.missing if m["what"] == wire.FLOPS)
+        return unknown(next(said, "no whole step of the floor run was counted"))
+    if not work.is_on_gpu:
+        return unknown("what it computes, it computes on the CPU")
+    if ended.rates is None:
+        return unknown(ended.no_rates or "the GPU's rates were not measured")
+    found = limit.find(work, ended.rates)
+    if isinstance(found, str):
+        return unknown(found)
+    unseen = f"these operations are not in it: {', '.join(work.unseen)}"
+    return found, [Missing(what="floor: all of the physical limit", reason=unseen)] if work.unseen else []
+
+
+def _second(folder: Path, ended: FloorRun | None) -> _Trained | str | None:
+    """What the run without the data path did, or why it says nothing; None: it was not wished for."""
+    if ended is None:
+        return None
     if ended.reason is not None:
         return ended.reason
     processes = read_record(folder / FLOOR / RECORD).run()

@@ -30,6 +30,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str | None = None  # where it was started
 
 
+# What is missing where the physical limit is not known.
+PHYSICAL = ("floor: the physical limit", "gpu.mfu")
 NO_CUDA = "the program did not use CUDA"  # why there is nothing of a GPU
 
 

@@ -9,7 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from floorit.analyse.floor import Floor
+from floorit.analyse.floor import LIMIT, Floor
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
 from floorit.analyse.job import Job
@@ -19,7 +19,7 @@ from floorit.analyse.settings import Setting
 from floorit.diagnose.settings import word
 from floorit.hardware import Environment
 from floorit.report import findings, images
-from floorit.report.model import NO_CUDA, Report
+from floorit.report.model import NO_CUDA, PHYSICAL, Report
 from floorit.report.paths import with_short_paths
 from floorit.report.words import duration, interval, number, place, relative, several, size
 from floorit.stats import seconds
@@ -252,8 +252,9 @@ def _gpu(gpu: Gpu) -> RenderableType:
     if gpu.power_watts is not None:
         limit = f" of {gpu.power_limit_watts:.0f}" if gpu.power_limit_watts is not None else ""
         power = f"power {gpu.power_watts:.0f}{limit} W"
+    used = f"MFU {gpu.mfu:.0%} of the rate measured" if gpu.mfu is not None else ""
     if gpu.busy_share is None:
-        known = " · ".join(filter(None, [peak, power]))
+        known = " · ".join(filter(None, [used, peak, power]))
         return Text(f"GPU: {known or 'its busy and idle time is not known'}")
     parts = [f"GPU: busy {gpu.busy_share:.0%} of a step, by {several(gpu.steps, 'step')} watched"]
     if gpu.kernels_per_step is not None:
@@ -264,7 +265,7 @@ def _gpu(gpu: Gpu) -> RenderableType:
     if gpu.dtype_shares:
         kinds += "; in " + ", ".join(f"{of.dtype} {of.share:.0%}" for of in gpu.dtype_shares if of.share >= SMALL)
     idle = [Text(f"  {i.share:5.1%} idle: {_IDLE[i.cause]}{_at(i.where)}") for i in gpu.idle if i.share >= SMALL]
-    return Group(Text(" · ".join(filter(None, [*parts, peak, power]))), Text(f"  kernels: {kinds}"), *idle)
+    return Group(Text(" · ".join(filter(None, [*parts, used, peak, power]))), Text(f"  kernels: {kinds}"), *idle)
 
 
 def _parts(parts: list[Part], how: str | None) -> list[RenderableType]:
@@ -308,7 +309,9 @@ def _floor(floor: Floor) -> RenderableType:
     """How far the step is from the fastest that the same work could go."""
     rungs = [f"{rung.name} {'about ' if rung.estimate else ''}{seconds(rung.seconds)}" for rung in floor.rungs]
     measured = "" if not any(rung.estimate for rung in floor.rungs) else " (an estimate; --floor measures it)"
-    return Text(f"floor: {' > '.join(rungs)}: a step takes {floor.gap:.2f} times its floor{measured}")
+    gap = f"a step takes {floor.gap:.2f} times its floor{measured}"
+    limit = [Text(f"  {LIMIT}: {floor.limit.how}", style="dim")] if floor.limit is not None else []
+    return Group(Text(f"floor: {' > '.join(rungs)}: {gap}"), *limit)
 
 
 def _at(where: list[Line]) -> str:
@@ -364,9 +367,11 @@ def _line(line: Line) -> str:
 
 def _missing(report: Report) -> list[RenderableType]:
     said_above = {
-        *("floor: the physical limit", "floor: without data", "parts.activation_bytes", "gpu.dtype_shares"),
+        *("floor: without data", "parts.activation_bytes", "gpu.dtype_shares"),
         *("workers.supply", "workers.time_in", "workers.operations"),
     }
+    if report.floor is None or any(rung.estimate for rung in report.floor.rungs):
+        said_above |= set(PHYSICAL)
     by_reason: dict[str, list[str]] = {}
     without_gpu = not report.environment.gpus
     for m in report.missing:

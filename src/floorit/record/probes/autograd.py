@@ -81,10 +81,12 @@ def _install_recompute(session):
     def enter_recompute():
         if not log.backward:
             return None
+        session.recomputing += 1
         log.add(IN + RECOMPUTE)
         return True
 
     def leave_recompute(_):
+        session.recomputing -= 1
         log.add(OUT + RECOMPUTE)
 
     session.hook(NAME, checkpoint.CheckpointFunction.backward, enter_recompute, leave_recompute)
