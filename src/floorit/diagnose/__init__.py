@@ -68,6 +68,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     gpu_memory: int | None = None  # bytes that the GPU has
     settings: list[Setting] = []
     without_data: float | None = None  # seconds of a step without its data path, where that was measured
+    ddp_waits: float | None = None  # seconds of a step that DDP's backward waits for other ranks, where it tells
 
     @property
     def on_gpu(self) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from floorit import diagnose, vitals
-from floorit.analyse import floor, gpu, iterations, job, ledger, machine, memory, settings, syncs, trace
+from floorit.analyse import floor, gpu, iterations, job, ledger, machine, memory, ranks, settings, syncs, trace
 from floorit.analyse import input as loader_input
 from floorit.diagnose import memory as memory_findings
 from floorit.diagnose import verdict
@@ -100,6 +100,7 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
         gpu_memory=advice.gpu_memory(here),
         settings=in_force,
         without_data=ladder.without_data if ladder is not None else None,
+        ddp_waits=ranks.waits(first.process, first.iterations),
     )
     findings = verdict.diagnose(facts, points, bare.out_of_memory)
     whole, unknown = _job(first, run)
