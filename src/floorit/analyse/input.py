@@ -43,6 +43,9 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
     shapes_vary: bool | None = None  # in more than the number of samples; None: fewer than two batches were seen
     time_in: list[Kind] = []  # reading, decoding and the rest, by looks at the workers; empty where there are none
     disk_share: float | None = None  # of the bytes that workers read, from storage and not from memory
+    threads: int | None = None  # of a worker, the most that one had
+    helped_share: float | None = None  # of what workers compute, in other threads than the one that makes batches
+    core_wait_share: float | None = None  # of the time in which a worker could run, waiting for a core
 
     @property
     def dataset_share(self) -> float | None:
@@ -104,6 +107,7 @@ def describe(
         shapes_vary=len({_inner(shape) for shape in shapes}) > 1 if len(shapes) > 1 else None,
         time_in=kinds(samples) if loader["workers"] else [],
         disk_share=_from_disk(own),
+        **_crowd(own),
     )
 
 
@@ -145,6 +149,19 @@ def _from_disk(usage: list[Usage]) -> float | None:
     """The share of what was read that came from storage; None where next to nothing was read."""
     read = sum(u.read for u in usage)
     return min(sum(u.from_disk for u in usage) / read, 1.0) if read > MUCH_READ else None
+
+
+def _crowd(usage: list[Usage]) -> dict[str, Any]:
+    """The workers' threads, and how they get on with each other; nothing where it was not read."""
+    own, waited = sum(u.cpu for u in usage), sum(u.waited for u in usage)
+    everyone = sum(u.cpu_of_all for u in usage)
+    if not everyone or not own:
+        return {}
+    return {
+        "threads": max(u.threads for u in usage),
+        "helped_share": max(1 - own / everyone, 0.0),
+        "core_wait_share": waited / (waited + own),
+    }
 
 
 def _counted(found: Costs, iterations: Iterations) -> Costs:

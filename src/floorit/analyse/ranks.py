@@ -16,5 +16,5 @@ def waits(process: Process, iterations: Iterations) -> float | None:
     told = [times for reading in process.readings if (times := reading.get("ddp"))]
     if not told:
         return None
-    alone = max(told[-1]["comm"] - told[-1]["beside"], 0) * _NANO
+    alone = float(max(told[-1]["comm"] - told[-1]["beside"], 0)) * _NANO
     return alone / max(iterations.accumulation, 1.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.ledger import Line
 from floorit.analyse.stepmodel import Change, bound
-from floorit.diagnose import Facts, Finding, bound_of
-from floorit.diagnose.thresholds import MOSTLY_FREE, NAMED
+from floorit.diagnose import Facts, Finding, bound_of, place_of
+from floorit.diagnose.thresholds import FEW_SAMPLES, MOSTLY_FREE, NAMED
 from floorit.stats import seconds
 
 _MODEL = ("forward", "backward")  # loss, recomputation and optimizer have findings of their own
@@ -18,21 +18,27 @@ def find(facts: Facts) -> list[Finding]:
 
 
 def too_small(facts: Facts) -> list[Finding]:
-    """A batch that leaves the GPU idle between short kernels, and most of its memory free."""
-    gpu = facts.gpu
-    if _launch(facts) is None or gpu is None or not gpu.memory_peak or not facts.gpu_memory:
+    """A batch that leaves the GPU idle between short kernels, and most of its memory free.
+
+    Where it has few samples, it is why launches take the time, and costs as much: a larger one is launched as soon.
+    """
+    gpu, launch = facts.gpu, _launch(facts)
+    if launch is None or gpu is None or not gpu.memory_peak or not facts.gpu_memory:
         return []
     used = gpu.memory_peak / facts.gpu_memory
     if used > MOSTLY_FREE:
         return []
+    has_few = facts.batch is not None and facts.batch <= FEW_SAMPLES
+    few = f"{facts.batch:g} samples a step" if has_few else ""
+    room = f"{_kernels(gpu)}; {used:.0%} of the GPU's memory in use at the peak"
     return [
         Finding(
             code="batch-too-small",
             title="the GPU has room for more samples a step",
-            share=None,
-            bound=None,
-            evidence=[f"{_kernels(gpu)}; {used:.0%} of the GPU's memory in use at the peak"],
-            where=[],
+            share=launch.share if has_few else None,
+            bound=launch.bound if has_few else None,
+            evidence=[*filter(None, [few]), room],
+            where=place_of(facts, "batch_size"),
         )
     ]
 

@@ -46,7 +46,8 @@ def _tell_of_ddp(session, module):
             said.append(True)
             reason = "DistributedDataParallel reduces gradients inside backward; its waits are part of that phase"
             session.missing("grad_sync", reason)
-            session.ddp_times = lambda known=weakref.ref(ddp): _times(known())
+            known = weakref.ref(ddp)
+            session.ddp_times = lambda: _times(known())
             session.remember("ddp", **{name: getattr(ddp, name, None) for name in _DDP_OPTIONS})
 
     session.hook(NAME, module.DistributedDataParallel.__init__, lambda ddp: ddp, made, names=("self",))
