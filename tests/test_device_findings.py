@@ -135,6 +135,13 @@ def test_a_slow_loss_is_the_loss_and_not_its_launches() -> None:
     assert codes(of)[0] == "loss-bound"
 
 
+def test_a_wait_for_each_loss_is_named_where_the_training_process_makes_the_batches() -> None:
+    """Without it they would be made while the GPU works: 30 ms of each, one after the other."""
+    program = Program(host={"forward": 0.001, "backward": 0.002}, gpu={"forward": 0.010, "backward": 0.020}, syncs=1)
+    assert codes(facts(program.but(batch=0.040)))[:2] == ["input-bound", "sync-bound"]
+    assert "sync-bound" not in codes(facts(program))
+
+
 def test_waiting_for_data_comes_first_where_it_is_most() -> None:
     of = facts(Program(host=TRAIN, gpu={"forward": 0.002, "backward": 0.004}, batch=0.100))
     assert codes(of)[0] == "input-bound"

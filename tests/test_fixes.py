@@ -219,7 +219,7 @@ def test_a_setting_that_is_ignored_comes_before_what_it_would_remove(setting: st
     ignored = [Setting(name=setting, declared=8, actual=2, ignored=True)]
     of = msgspec.structs.replace(known(STARVED), settings=ignored)
     found = plan.advise([finding("input-bound"), msgspec.structs.replace(finding("setting-ignored"), bound=None)], of)
-    assert [f.code for f in found][0] == ("setting-ignored" if is_cause else "input-bound")
+    assert found[0].code == ("setting-ignored" if is_cause else "input-bound")
     assert any("answer to input-bound" in said for f in found for said in f.evidence) == is_cause
     assert found[0].not_advised
     assert not found[1].not_advised
