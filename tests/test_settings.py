@@ -297,6 +297,8 @@ class Odd:
     def read(self, size=-1):
         return "{}"
 print(json.load(Odd()))
+import pickle
+pickle.loads(pickle.dumps(torch.set_num_threads))(1)  # set_num_threads may be sent to spawned workers
 """
     + TRAIN
 )
@@ -315,6 +317,7 @@ def test_hostile_files_do_no_harm(tmp_path: Path) -> None:
     assert found["num_workers"]["declared_at"] == f"{tmp_path}/secret.yaml:2"
     assert found["num_workers"]["set_at"]["line"] == found["batch_size"]["set_at"]["line"]
     assert found["batch_size"]["declared_at"] == f"{tmp_path}/text.yaml:1"
+    assert "set_num_threads" in HOSTILE.splitlines()[found["threads"]["set_at"]["line"] - 1]
     assert found["drop_last"]["declared_at"] == f"{tmp_path}/some.ini:2"
     unread = {m["reason"].partition(":")[0] for m in report["missing"] if m["what"] == "declared settings"}
     assert unread == {str(tmp_path / name) for name in ("binary.yaml", "broken.yaml", "gone.yaml")}
