@@ -82,7 +82,7 @@ log = logging.getLogger("signals")
 log.propagate = False
 log.addHandler(Spectrum())
 log.setLevel(logging.INFO)
-mixture = torch.randn(WIDTH, WIDTH) / WIDTH
+mixture = torch.randn(WIDTH, 320) / WIDTH
 model = Model()
 optimizer = Turned(model.parameters(), torch.eye(WIDTH))
 moments = torch.zeros(224, WIDTH)

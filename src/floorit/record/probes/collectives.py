@@ -36,6 +36,10 @@ def _hook(session, module):
             session.hook_phase(getattr(module, name), GRAD_SYNC)
         except Exception as error:
             session.missing("%s (%s)" % (NAME, name), repr(error))
+    try:
+        session.replace_phase(module.Work, "wait", GRAD_SYNC)  # of those that were told not to wait
+    except Exception as error:
+        session.missing("%s (wait)" % NAME, repr(error))
 
 
 def _tell_of_ddp(session, module):
