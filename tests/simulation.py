@@ -59,7 +59,7 @@ class _Run:
     gpu_busy: float = 0.0
     spent: dict[str, float] = field(default_factory=dict)
     device: dict[str, float] = field(default_factory=dict)
-    idle: dict[str, float] = field(default_factory=dict)
+    idle: dict[str, dict[str, float]] = field(default_factory=dict)  # by cause, and by the host's phase
     segments: list[tuple[float, float, str]] = field(default_factory=list)
     queue: deque[float] = field(default_factory=deque)
 
@@ -83,7 +83,8 @@ class _Run:
         blocked = bool(inside) and inside[0][2] == "sync"
         for start, stop, phase in inside:
             cause = _CAUSES.get(phase, "sync" if blocked else "launch")
-            self.idle[cause] = self.idle.get(cause, 0.0) + min(stop, end) - max(start, begin)
+            phases = self.idle.setdefault(cause, {})
+            phases[phase] = phases.get(phase, 0.0) + min(stop, end) - max(start, begin)
         self.segments = self.segments[-2 * CHUNKS :]
 
     def sync(self) -> None:
@@ -164,14 +165,22 @@ def needs(program: Program, window: bool = True) -> Needs:
     ]
     within = run.now - run.spent.get("eval", 0.0)
     lost = max(within - run.gpu_busy, 0.0)
-    total = sum(run.idle.values()) or 1.0
+    idle = {cause: sum(phases.values()) for cause, phases in run.idle.items()}
+    total = sum(idle.values()) or 1.0
     gpu = Gpu(
         steps=10,
         step_seconds=within / steps,
         busy_share=run.gpu_busy / within,
         idle=[
-            Idle(cause=cause, share=s / total * lost / within, seconds=0.0, host="", where=[])
-            for cause, s in run.idle.items()
+            Idle(
+                cause=cause,
+                share=idle[cause] / total * lost / within,
+                seconds=0.0,
+                host="",
+                where=[],
+                phases={phase: s / (idle[cause] or 1.0) for phase, s in phases.items()},
+            )
+            for cause, phases in run.idle.items()
         ],
     )
     one = Estimate(value=mean, low=mean, high=mean, n=steps)

@@ -14,9 +14,11 @@ from simulation import Program
 from floorit.analyse.gpu import Gpu, Idle
 from floorit.analyse.ledger import Entry, Ledger, Line
 from floorit.analyse.needs import Needs, Range
+from floorit.analyse.settings import Setting
 from floorit.analyse.stepmodel import apart, bound, without
 from floorit.analyse.syncs import SyncPoint
 from floorit.diagnose import Facts, verdict
+from floorit.events import Place
 
 GIB = 2**30
 TRAIN = {"forward": 0.010, "loss": 0.002, "backward": 0.020, "optimizer": 0.002, "other": 0.001}
@@ -133,6 +135,13 @@ def test_a_slow_loss_is_the_loss_and_not_its_launches() -> None:
     assert codes(of)[0] == "loss-bound"
 
 
+def test_a_wait_for_each_loss_is_named_where_the_training_process_makes_the_batches() -> None:
+    """Without it they would be made while the GPU works: 30 ms of each, one after the other."""
+    program = Program(host={"forward": 0.001, "backward": 0.002}, gpu={"forward": 0.010, "backward": 0.020}, syncs=1)
+    assert codes(facts(program.but(batch=0.040)))[:2] == ["input-bound", "sync-bound"]
+    assert "sync-bound" not in codes(facts(program))
+
+
 def test_waiting_for_data_comes_first_where_it_is_most() -> None:
     of = facts(Program(host=TRAIN, gpu={"forward": 0.002, "backward": 0.004}, batch=0.100))
     assert codes(of)[0] == "input-bound"
@@ -171,6 +180,45 @@ def test_a_batch_is_too_small_where_memory_is_free_and_launches_are_the_limit(pe
     assert ("batch-too-small" in codes(facts(program, memory_peak=peak, gpu_memory=ROOM))) == named
     busy = Program(host=TRAIN, gpu=WORK)
     assert "batch-too-small" not in codes(facts(busy, memory_peak=peak, gpu_memory=ROOM))
+
+
+@pytest.mark.parametrize(("batch", "first"), [(2, "batch-too-small"), (64, "launch-bound"), (None, "launch-bound")])
+def test_few_samples_are_why_launches_take_the_time(batch: float | None, first: str) -> None:
+    program = Program(host=TRAIN, gpu={"forward": 0.001, "backward": 0.002})
+    place = Place("data.py", 7, "make_loader", "user")
+    made = facts(
+        program, memory_peak=GIB, gpu_memory=ROOM, batch=batch, settings=[Setting(name="batch_size", set_at=place)]
+    )
+    found = verdict.diagnose(made, [])
+    assert {"batch-too-small", "launch-bound"} <= {f.code for f in found}
+    assert found[0].code == first
+    [small] = [f for f in found if f.code == "batch-too-small"]
+    assert [(line.file, line.line) for line in small.where] == [("data.py", 7)]
+
+
+def test_few_samples_do_not_come_before_a_larger_cost() -> None:
+    program = Program(host={**TRAIN, "optimizer": 0.080}, gpu={"forward": 0.001, "backward": 0.002})
+    assert codes(facts(program, memory_peak=GIB, gpu_memory=ROOM, batch=2))[0] == "optimizer-bound"
+
+
+def test_collectives_are_named_without_a_gpu() -> None:
+    assert codes(of_needs(simulation.needs(Program(host={**TRAIN, "grad_sync": 0.050}))))[0] == "comm-bound"
+    assert "comm-bound" not in codes(of_needs(simulation.needs(Program(host={**TRAIN, "grad_sync": 0.001}))))
+
+
+def test_what_ddp_waits_for_inside_of_backward_is_communication_and_not_launching() -> None:
+    assert codes(of_needs(simulation.needs(Program(host=TRAIN)), ddp_waits=0.015))[0] == "comm-bound"
+    launching = Program(host=TRAIN, gpu={"forward": 0.001, "backward": 0.002})
+    found = {f.code: f.bound or 0.0 for f in verdict.diagnose(facts(launching, ddp_waits=0.015), [])}
+    alone = {f.code: f.bound or 0.0 for f in verdict.diagnose(facts(launching), [])}
+    assert found["comm-bound"] > found["launch-bound"]
+    assert found["launch-bound"] < alone["launch-bound"]
+
+
+def test_ddp_waits_no_longer_than_backward_takes() -> None:
+    [first, *_] = verdict.diagnose(of_needs(simulation.needs(Program(host=TRAIN)), ddp_waits=10.0), [])
+    assert first.code == "comm-bound"
+    assert first.share == pytest.approx(TRAIN["backward"] / sum(TRAIN.values()))
 
 
 def test_every_finding_that_can_be_given_is_in_the_docs() -> None:

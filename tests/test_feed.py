@@ -198,7 +198,17 @@ def test_use_is_what_lies_between_the_first_look_and_the_last(monkeypatch: pytes
 
     def read(pid: int) -> Usage:
         cpu, waited, read = next(seen)
-        return Usage(pid=pid, begin=0.0, end=cpu, cpu=cpu, waited=waited, read=read, from_disk=read // 2)
+        return Usage(
+            pid=pid,
+            begin=0.0,
+            end=cpu,
+            cpu=cpu,
+            waited=waited,
+            read=read,
+            from_disk=read // 2,
+            cpu_of_all=2 * cpu,
+            threads=5,
+        )
 
     monkeypatch.setattr(usage, "_read", read)
     monkeypatch.setattr(usage, "EVERY", 0.0)
@@ -207,4 +217,6 @@ def test_use_is_what_lies_between_the_first_look_and_the_last(monkeypatch: pytes
     assert watch.sum_up() == []
     watch.look(lambda: ([], [7]))
     [used] = watch.sum_up()
-    assert used == Usage(pid=7, begin=1.0, end=3.0, cpu=2.0, waited=0.5, read=600, from_disk=300)
+    assert used == Usage(
+        pid=7, begin=1.0, end=3.0, cpu=2.0, waited=0.5, read=600, from_disk=300, cpu_of_all=4.0, threads=5
+    )

@@ -214,6 +214,17 @@ def test_what_a_setting_is_ignored_for_is_what_it_would_change() -> None:
     assert not found.fixes
 
 
+@pytest.mark.parametrize(("setting", "is_cause"), [("num_workers", True), ("pin_memory", False)])
+def test_a_setting_that_is_ignored_comes_before_what_it_would_remove(setting: str, is_cause: bool) -> None:
+    ignored = [Setting(name=setting, declared=8, actual=2, ignored=True)]
+    of = msgspec.structs.replace(known(STARVED), settings=ignored)
+    found = plan.advise([finding("input-bound"), msgspec.structs.replace(finding("setting-ignored"), bound=None)], of)
+    assert found[0].code == ("setting-ignored" if is_cause else "input-bound")
+    assert any("answer to input-bound" in said for f in found for said in f.evidence) == is_cause
+    assert found[0].not_advised
+    assert not found[1].not_advised
+
+
 @pytest.mark.parametrize("code", ["healthy", "compute-bound"])
 @pytest.mark.parametrize(
     "of",

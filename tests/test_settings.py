@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from conftest import PYTHON, recorded, report_of
@@ -229,6 +231,7 @@ def test_the_finding_names_both_places() -> None:
         (4, 20.0, 5000, True),  # 4 x 8 threads on 8 cores, each rank has its 2 cores' worth, pushed aside all the time
         (4, 20.0, 50, False),  # nobody is pushed aside
         (4, 5.0, 5000, False),  # the cores are not full
+        (4, 5.0, 20000, True),  # other programs fill them, and yet only its own threads push so often
         (1, 80.0, 8000, False),  # as many threads as cores
     ],
 )
@@ -236,6 +239,21 @@ def test_more_threads_than_cores(ranks: int, cpu_seconds: float, preempted: int,
     first, last = reading(at=0.0, cpu_seconds=0.0), reading(at=10.0, cpu_seconds=cpu_seconds, preempted=preempted)
     found = threads.find(facts(process(first, last), [], ranks))
     assert [f.code for f in found] == (["oversubscribed"] if is_found else [])
+
+
+@pytest.mark.parametrize(
+    ("helped", "waits", "each", "is_found"),
+    [(0.3, 0.6, 9, True), (0.02, 0.6, 9, False), (0.3, 0.1, 9, False), (0.3, 0.6, 3, False), (None, None, None, False)],
+)
+def test_workers_with_more_threads_than_cores(
+    helped: float | None, waits: float | None, each: int | None, is_found: bool
+) -> None:
+    """Of 8 cores: their libraries' threads must do part of the work, they must wait for cores, and be a crowd."""
+    workers = SimpleNamespace(count=4, threads=each, helped_share=helped, core_wait_share=waits)
+    made = msgspec.structs.replace(facts(process(), []), workers=workers)
+    found = threads.find(made)
+    assert [f.code for f in found] == (["oversubscribed"] if is_found else [])
+    assert not threads.comes_first(made)
 
 
 # -- programs ---------------------------------------------------------------------------------------------------
@@ -279,6 +297,8 @@ class Odd:
     def read(self, size=-1):
         return "{}"
 print(json.load(Odd()))
+import pickle
+pickle.loads(pickle.dumps(torch.set_num_threads))(1)  # set_num_threads may be sent to spawned workers
 """
     + TRAIN
 )
@@ -297,6 +317,7 @@ def test_hostile_files_do_no_harm(tmp_path: Path) -> None:
     assert found["num_workers"]["declared_at"] == f"{tmp_path}/secret.yaml:2"
     assert found["num_workers"]["set_at"]["line"] == found["batch_size"]["set_at"]["line"]
     assert found["batch_size"]["declared_at"] == f"{tmp_path}/text.yaml:1"
+    assert "set_num_threads" in HOSTILE.splitlines()[found["threads"]["set_at"]["line"] - 1]
     assert found["drop_last"]["declared_at"] == f"{tmp_path}/some.ini:2"
     unread = {m["reason"].partition(":")[0] for m in report["missing"] if m["what"] == "declared settings"}
     assert unread == {str(tmp_path / name) for name in ("binary.yaml", "broken.yaml", "gone.yaml")}

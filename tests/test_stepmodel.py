@@ -15,15 +15,20 @@ ON_CPU = Program(host=TRAIN)
 # The host needs 50 ms, the GPU far less or far more.
 LAUNCHING = Program(host=TRAIN, gpu={"forward": 0.002, "backward": 0.004, "optimizer": 0.001})
 COMPUTING = Program(host=TRAIN, gpu={"forward": 0.030, "backward": 0.060, "optimizer": 0.002})
+# Batches are made by the training process, while the GPU does what it was given.
+MAKING = COMPUTING.but(host={"forward": 0.004, "backward": 0.008, "optimizer": 0.002, "other": 0.020}, batch=0.120)
+# Little work for the GPU, given in parts, and the host waits for each.
+BLOCKING = LAUNCHING.but(host={**TRAIN, "forward": 0.050}, syncs=21)
 
 
 def exactly(factor: float) -> Range:
     return Range(factor, factor, factor)
 
 
-def half(program: Program) -> Program:
+def half(program: Program, *phases: str) -> Program:
+    """With half the GPU's work, of these phases or of all."""
     assert program.gpu is not None
-    return program.but(gpu={phase: seconds / 2 for phase, seconds in program.gpu.items()})
+    return program.but(gpu={p: s / 2 if p in (phases or program.gpu) else s for p, s in program.gpu.items()})
 
 
 def faster_host(program: Program, *phases: str) -> Program:
@@ -62,6 +67,17 @@ CASES = {
     "a GPU twice as fast that waits": (LAUNCHING, half(LAUNCHING), Change(gpu=exactly(0.5))),
     "one sync a step, before a GPU that is busy": (COMPUTING.but(syncs=1), COMPUTING, Change(syncs=0.0)),
     "one sync a step, before a GPU that waits": (LAUNCHING.but(syncs=1), LAUNCHING, Change(syncs=0.0)),
+    "a forward pass that blocks in each of its parts, in half the time": (
+        BLOCKING,
+        half(BLOCKING.with_phase("forward", 0.5), "forward"),
+        Change(phases={"forward": 0.5}),
+    ),
+    "one sync a step, where the training process makes batches": (MAKING.but(syncs=1), MAKING, Change(syncs=0.0)),
+    "own code gone, where the GPU works while batches are made": (
+        MAKING,
+        MAKING.with_phase("other", 0),
+        without("other"),
+    ),
     "evaluation after each pass": (
         STARVED.but(epoch=20, eval_every=20, eval_seconds=1.0),
         STARVED.but(epoch=20),

@@ -141,6 +141,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     waited: float  # seconds ready to run, for a core to be free
     read: int  # bytes read, from files and pipes
     from_disk: int  # bytes that came from storage
+    cpu_of_all: float = 0.0  # seconds on a core of all its threads; `cpu` is of the one that makes batches
+    threads: int = 0  # that it had at the last look; 0 in records that do not tell
 
 
 class Process:

@@ -11,10 +11,12 @@ from floorit.analyse.needs import Range
 from floorit.analyse.stepmodel import Change, gain, limit
 from floorit.analyse.syncs import SyncPoint
 from floorit.diagnose import Finding, FixAdvice, NotAdvised, Rewrite
+from floorit.diagnose.thresholds import NAMED
 from floorit.fixes import ALL
 from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known
 from floorit.stats import Estimate
 
+_IGNORED = "setting-ignored"
 # Findings whose code can only be written anew, and the phase that it costs.
 _WRITTEN = {"python-bound": "other", "loss-bound": "loss"}
 
@@ -23,6 +25,7 @@ def advise(findings: list[Finding], known: Known) -> list[Finding]:
     """The findings with their fixes; what would not help stands under the first."""
     weighed = [(fix, _weighed(fix, known)) for fix in ALL]
     advised = [_advised(finding, weighed, known) for finding in findings]
+    advised = _causes_first(advised)
     taken = {advice.code for finding in advised for advice in finding.fixes}
     useless = [
         NotAdvised(code=fix.code, reason=said)
@@ -30,6 +33,23 @@ def advise(findings: list[Finding], known: Known) -> list[Finding]:
         if isinstance(said, str) and fix.popular and fix.code not in taken and not said.startswith(NO_GPU)
     ]
     return [msgspec.structs.replace(f, not_advised=useless) for f in advised[:1]] + advised[1:]
+
+
+def _causes_first(findings: list[Finding]) -> list[Finding]:
+    """A setting that is ignored comes before the cost that it would make less: it is why that is there."""
+    ignored = next((f for f in findings if f.code == _IGNORED), None)
+    effect = next((f for f in findings if f.bound is not None and f is not ignored), None)
+    if ignored is None or effect is None:
+        return findings
+    answers = [fix.code for fix in ignored.fixes if fix.speedup is not None and fix.speedup.value > NAMED]
+    told = [fix.code for fix in effect.fixes if fix.code in answers]
+    if not told:
+        return findings
+    why = f"{', '.join(told)} would be an answer to {effect.code}, which is found too"
+    cause = msgspec.structs.replace(ignored, evidence=[*ignored.evidence, why])
+    others = [f for f in findings if f is not ignored]
+    at = others.index(effect)
+    return [*others[:at], cause, *others[at:]]
 
 
 def sync_gains(points: list[SyncPoint], known: Known) -> list[SyncPoint]:
@@ -59,7 +79,7 @@ def _advised(finding: Finding, weighed: Iterable[tuple[Fix, Estimate | str]], kn
         (_at_most(said, finding.bound) if fix.addresses == (finding.code,) else said, fix)
         for fix, said in weighed
         if isinstance(said, Estimate)
-        and (finding.code in fix.addresses or (finding.code == "setting-ignored" and fix.setting in ignored))
+        and (finding.code in fix.addresses or (finding.code == _IGNORED and fix.setting in ignored))
     ]
     fixes = [
         FixAdvice(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from floorit.events import Usage
 EVERY = 1.0  # seconds between two looks
 MOST = 256  # workers: an epoch may start new ones
 _PROC = Path("/proc")
+_USER_TICKS, _SYSTEM_TICKS, _THREADS = 11, 12, 17  # in /proc/PID/stat, after the name, which may have spaces
 
 
 class Watch:
@@ -49,16 +51,22 @@ def _difference(first: Usage, last: Usage) -> Usage:
         waited=last.waited - first.waited,
         read=last.read - first.read,
         from_disk=last.from_disk - first.from_disk,
+        cpu_of_all=last.cpu_of_all - first.cpu_of_all,
+        threads=last.threads,
     )
 
 
 def _read(pid: int) -> Usage | None:
-    """Its counters since it began; of its first thread, which makes the batches. None where it is gone, or not told."""
+    """Its counters since it began; `cpu` and `waited` of its first thread, which makes the batches.
+
+    None where it is gone, or not told.
+    """
     try:
         now = time.perf_counter()  # the clock that the record uses
         cpu, waited, *_ = (_PROC / str(pid) / "schedstat").read_text().split()
         pairs = (line.split(": ") for line in (_PROC / str(pid) / "io").read_text().splitlines())
         counted = {name: int(value) for name, value in pairs}
+        stat = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
         return Usage(
             pid=pid,
             begin=0.0,
@@ -67,6 +75,8 @@ def _read(pid: int) -> Usage | None:
             waited=int(waited) * 1e-9,
             read=counted["rchar"],
             from_disk=counted["read_bytes"],
+            cpu_of_all=(int(stat[_USER_TICKS]) + int(stat[_SYSTEM_TICKS])) / os.sysconf("SC_CLK_TCK"),
+            threads=int(stat[_THREADS]),
         )
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, IndexError):
         return None

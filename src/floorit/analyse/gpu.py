@@ -33,6 +33,7 @@ class Idle(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float  # a step
     host: str  # the phase that the host was in for most of it; `gpu`: all was launched, the GPU itself waited
     where: list[Line]
+    phases: dict[str, float] = {}  # of it, by the phase that the host was in
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
@@ -284,7 +285,8 @@ def _idle(pieces: list[_Piece], total: int, per_step: float) -> list[Idle]:
         if nanoseconds:
             [(host, _)] = phases.most_common(1)
             share, seconds = nanoseconds / total, nanoseconds * per_step
-            found.append(Idle(cause=cause, share=share, seconds=seconds, host=host, where=_where(own)))
+            within = {phase: spent / nanoseconds for phase, spent in phases.items()}
+            found.append(Idle(cause=cause, share=share, seconds=seconds, host=host, where=_where(own), phases=within))
     return sorted(found, key=lambda idle: -idle.share)
 
 

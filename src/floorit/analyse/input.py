@@ -49,6 +49,9 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
     watched_sample_seconds: float | None = None  # making a sample in them, collating included
     operations: list[Operation] = []  # on images, in those batches, most time first
     reading: Reading | None = None  # None where next to nothing is read, or it is not known
+    threads: int | None = None  # of a worker, the most that one had
+    helped_share: float | None = None  # of what workers compute, in other threads than the one that makes batches
+    core_wait_share: float | None = None  # of the time in which a worker could run, waiting for a core
 
     @property
     def dataset_share(self) -> float | None:
@@ -114,6 +117,7 @@ def describe(
         watched_sample_seconds=watched.sample_seconds if watched is not None else None,
         operations=watched.operations if watched is not None else [],
         reading=watched.reading if watched is not None else None,
+        **_crowd(own),
     )
 
 
@@ -172,6 +176,19 @@ def _from_disk(usage: list[Usage]) -> float | None:
     """The share of what was read that came from storage; None where next to nothing was read."""
     read = sum(u.read for u in usage)
     return min(sum(u.from_disk for u in usage) / read, 1.0) if read > MUCH_READ else None
+
+
+def _crowd(usage: list[Usage]) -> dict[str, Any]:
+    """The workers' threads, and how they get on with each other; nothing where it was not read."""
+    own, waited = sum(u.cpu for u in usage), sum(u.waited for u in usage)
+    everyone = sum(u.cpu_of_all for u in usage)
+    if not everyone or not own:
+        return {}
+    return {
+        "threads": max(u.threads for u in usage),
+        "helped_share": max(1 - own / everyone, 0.0),
+        "core_wait_share": waited / (waited + own),
+    }
 
 
 def _counted(found: Costs, iterations: Iterations) -> Costs:

@@ -66,6 +66,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     device: dict[str, float]  # by phase on the GPU's clock, idle time included; empty without a GPU
     gpu: Range | None  # busy; None without a GPU
     idle: dict[str, float] | None  # of the GPU by cause; None where no kernel window has seen it
+    idle_in: dict[str, float] = {}  # of the GPU by the host's phase, whatever the cause; empty where it is not known
     copies_alone: float  # the GPU did nothing but copy; 0 where it is not known
     loader: Loader | None  # None: there is none, or steps are not batches
     cores: float | None  # that this rank may use
@@ -96,6 +97,11 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
         if self.gpu is not None or self.loader is None or not self.cores:
             return 1.0
         return max((self.loader.workers + self.threads.high) / self.cores, 1.0)
+
+    @property
+    def making(self) -> float:
+        """Seconds in which the training process makes its batches itself: the host is busy, as in the loop."""
+        return self.host.get("data_wait", 0.0) if self.loader is not None and not self.loader.workers else 0.0
 
     @property
     def starved(self) -> bool:
@@ -138,6 +144,7 @@ def find(
     device = {entry.phase: entry.gpu_seconds for entry in ledger if entry.gpu_seconds}
     within = step - sum(host.get(phase, 0.0) for phase in BETWEEN)
     busy = _busy(gpu, host, device, median.value, within)
+    idle = _idle(gpu, busy, within)
     usable = threads if threads is not None else cores
     return Needs(
         step=step,
@@ -146,7 +153,8 @@ def find(
         host=host,
         device=device,
         gpu=busy,
-        idle=_idle(gpu, busy, within),
+        idle=idle,
+        idle_in=_idle_in(gpu, idle),
         copies_alone=(gpu.copies_alone_share or 0.0) * within if gpu is not None else 0.0,
         loader=_loader(workers, batch, host.get("data_wait", 0.0), cores, None if busy else usable),
         cores=cores,
@@ -184,6 +192,14 @@ def _idle(gpu: Gpu | None, busy: Range | None, within: float) -> dict[str, float
         return None
     total = sum(idle.share for idle in gpu.idle)
     return {idle.cause: (within - busy.likely) * idle.share / total for idle in gpu.idle} if total else {}
+
+
+def _idle_in(gpu: Gpu | None, idle: dict[str, float] | None) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for one in gpu.idle if gpu is not None and idle else []:
+        for phase, share in one.phases.items():
+            found[phase] = found.get(phase, 0.0) + share * (idle or {}).get(one.cause, 0.0)
+    return found
 
 
 def _loader(

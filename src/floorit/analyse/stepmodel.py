@@ -117,7 +117,8 @@ def _in_loop(needs: Needs, change: Change, outlook: Outlook) -> float:
     saved += sum(_of_host(needs, phase, change.issue, 0.0, outlook) for phase in ISSUING)
     saved += _of_syncs(needs, change, outlook) + _of_transfers(needs, change, outlook)
     saved += _of_gpu(needs, _off_gpu(needs, change, outlook), outlook)
-    return max(min(saved, needs.loop - _left_to_gpu(needs, change, outlook)), 0.0)
+    busy = max(_left_to_gpu(needs, change, outlook) - needs.making, 0.0)  # the GPU works while batches are made
+    return max(min(saved, needs.loop - busy), 0.0)
 
 
 def _left_to_gpu(needs: Needs, change: Change, outlook: Outlook) -> float:
@@ -134,7 +135,8 @@ def _of_host(needs: Needs, phase: str, factor: float, busy: float, outlook: Outl
     spent = needs.host.get(phase, 0.0)
     if needs.idle is None or outlook == "best":
         return (1 - factor) * max(spent, busy)
-    felt = min(needs.idle_by(phase), spent)
+    later = needs.idle.get("data_wait", 0.0) if needs.making else 0.0  # what the GPU is late with, it does then
+    felt = min(max(needs.idle_by(phase), needs.idle_in.get(phase, 0.0)) + later, spent)
     if outlook == "likely":
         return min((1 - factor) * max(spent, busy), felt + (1 - factor) * busy)
     return max((1 - factor) * spent - (spent - felt), 0.0)
@@ -163,8 +165,8 @@ def _of_transfers(needs: Needs, change: Change, outlook: Outlook) -> float:
 
 
 def apart(needs: Needs) -> float:
-    """Seconds of the loop in which the GPU has nothing to do: what full overlap with the host could save at most."""
-    return max(needs.loop - needs.gpu.low, 0.0) if needs.gpu is not None else 0.0
+    """Seconds of the host's work in which the GPU has none: what full overlap of the two could save at most."""
+    return max(needs.loop + needs.making - needs.gpu.low, 0.0) if needs.gpu is not None else 0.0
 
 
 def _off_gpu(needs: Needs, change: Change, outlook: Outlook) -> float:

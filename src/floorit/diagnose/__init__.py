@@ -68,11 +68,20 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     gpu_memory: int | None = None  # bytes that the GPU has
     settings: list[Setting] = []
     without_data: float | None = None  # seconds of a step without its data path, where that was measured
+    batch: float | None = None  # samples in one, of this rank; None where no loader of torch's makes them
+    ddp_waits: float | None = None  # seconds of a step that DDP's backward waits for other ranks, where it tells
 
     @property
     def on_gpu(self) -> bool:
         """Whether the GPU's time is known."""
         return self.needs.gpu is not None
+
+
+def place_of(facts: Facts, *names: str) -> list[Line]:
+    """The program's line that put the first of these settings in force, where it is known."""
+    places = {setting.name: setting.set_at for setting in facts.settings}
+    known = next((place for name in names if (place := places.get(name)) is not None), None)
+    return [Line(file=known.file, line=known.line, function=known.function, share=1.0)] if known is not None else []
 
 
 def bound_of(share: float) -> float:

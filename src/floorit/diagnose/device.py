@@ -5,8 +5,8 @@ from __future__ import annotations
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.ledger import Line
 from floorit.analyse.stepmodel import Change, bound
-from floorit.diagnose import Facts, Finding, bound_of
-from floorit.diagnose.thresholds import MOSTLY_FREE, NAMED
+from floorit.diagnose import Facts, Finding, bound_of, place_of
+from floorit.diagnose.thresholds import FEW_SAMPLES, MOSTLY_FREE, NAMED
 from floorit.stats import seconds
 
 _MODEL = ("forward", "backward")  # loss, recomputation and optimizer have findings of their own
@@ -18,21 +18,27 @@ def find(facts: Facts) -> list[Finding]:
 
 
 def too_small(facts: Facts) -> list[Finding]:
-    """A batch that leaves the GPU idle between short kernels, and most of its memory free."""
-    gpu = facts.gpu
-    if _launch(facts) is None or gpu is None or not gpu.memory_peak or not facts.gpu_memory:
+    """A batch that leaves the GPU idle between short kernels, and most of its memory free.
+
+    Where it has few samples, it is why launches take the time, and costs as much: a larger one is launched as soon.
+    """
+    gpu, launch = facts.gpu, _launch(facts)
+    if launch is None or gpu is None or not gpu.memory_peak or not facts.gpu_memory:
         return []
     used = gpu.memory_peak / facts.gpu_memory
     if used > MOSTLY_FREE:
         return []
+    has_few = facts.batch is not None and facts.batch <= FEW_SAMPLES
+    few = f"{facts.batch:g} samples a step" if has_few else ""
+    room = f"{_kernels(gpu)}; {used:.0%} of the GPU's memory in use at the peak"
     return [
         Finding(
             code="batch-too-small",
             title="the GPU has room for more samples a step",
-            share=None,
-            bound=None,
-            evidence=[f"{_kernels(gpu)}; {used:.0%} of the GPU's memory in use at the peak"],
-            where=[],
+            share=launch.share if has_few else None,
+            bound=launch.bound if has_few else None,
+            evidence=[*filter(None, [few]), room],
+            where=place_of(facts, "batch_size"),
         )
     ]
 
@@ -41,7 +47,7 @@ def _launch(facts: Facts) -> Finding | None:
     needs, gpu = facts.needs, facts.gpu
     if needs.idle is None or needs.gpu is None or gpu is None:
         return None
-    lost = sum(needs.idle_by(phase) for phase in _MODEL)
+    lost = sum(needs.idle_by(phase) for phase in _MODEL) - min(_in_backward(facts), needs.idle_by("backward"))
     share = lost / needs.step
     if bound_of(share) <= NAMED:
         return None
@@ -81,12 +87,19 @@ def _transfer(facts: Facts) -> Finding | None:
 
 
 def _comm(facts: Facts) -> Finding | None:
-    needs, gpu = facts.needs, facts.gpu
-    if needs.idle is None or gpu is None:
-        return None
-    lost = needs.idle.get("comm", 0.0)
-    alone = (gpu.comm_alone_share or 0.0) * needs.step
-    share = (lost + alone) / needs.step
+    """As the GPU is seen to do nothing else; else by the host's calls, and by what DDP times inside of backward."""
+    needs, gpu, ledger = facts.needs, facts.gpu, facts.ledger
+    called, inside = ledger.seconds("grad_sync"), _in_backward(facts)
+    said, lost, where = [], called + inside, ledger.where("grad_sync")
+    if needs.idle is not None and gpu is not None:
+        waited, alone = needs.idle.get("comm", 0.0), (gpu.comm_alone_share or 0.0) * needs.step
+        said.append(f"the GPU only communicates for {seconds(alone)} of a step, and waits for it for {seconds(waited)}")
+        lost, where = max(waited + alone, inside), _idle_lines(gpu, "comm") or where
+    elif called:
+        said.append(f"{seconds(called)} of a step of {seconds(needs.step)} in collectives that the program calls")
+    if inside:
+        said.append(f"by DDP's own clock backward waits {seconds(inside)} of a step for gradients of other ranks")
+    share = lost / needs.step
     if bound_of(share) <= NAMED:
         return None
     return Finding(
@@ -94,9 +107,14 @@ def _comm(facts: Facts) -> Finding | None:
         title="the ranks wait for each other",
         share=share,
         bound=bound_of(share),
-        evidence=[f"the GPU only communicates for {seconds(alone)} of a step, and waits for it for {seconds(lost)}"],
-        where=_idle_lines(gpu, "comm"),
+        evidence=said,
+        where=ledger.where("backward") if inside > lost / 2 else where,
     )
+
+
+def _in_backward(facts: Facts) -> float:
+    """Seconds of a step that DDP waits inside of backward; what its first passes took more is not taken for it."""
+    return min(facts.ddp_waits or 0.0, facts.ledger.seconds("backward"))
 
 
 def _kernels(gpu: Gpu) -> str:

@@ -21,6 +21,13 @@ SATURATED = 0.9
 # Times a second of computing that a process is preempted: a core of its own is taken away a few times, a shared one
 # at the end of each time slice of some milliseconds.
 PUSHED_ASIDE = 50
+# The same where other programs take part of the cores: these alone push it aside 300 to 500 times (one thread, on a
+# machine with three times as many programs as cores); many short pieces of work on too many threads, over 4000.
+PUSHED_BY_ITS_OWN = 1500
+# Of what workers compute, in threads of their libraries: less, and these threads are not worth naming.
+HELPED = 0.15
+# Of the time in which a worker could run, that it waits for a core.
+KEPT_WAITING = 0.3
 # Of the GPU's memory, in free pieces of blocks in use: less, and putting it together would not make the room.
 FRAGMENTED = 0.05
 # Of what tensors have on the GPU, in parameters, gradients and optimizer state: more, and these come first.
@@ -29,5 +36,7 @@ MOSTLY_STATE = 0.5
 OTHERS_HOLD = 0.1
 # Times what was asked for, left on the GPU: from here on it was not for lack of memory that CUDA refused.
 MUCH_ROOM = 4.0
+# Samples a step: no more, and the batch is why kernels are short. With more of them it is the model's own layers.
+FEW_SAMPLES = 8
 # Of the GPU's memory in use at the peak: less, and twice the batch fits, whatever of it grows.
 MOSTLY_FREE = 0.4

@@ -23,19 +23,22 @@ _COMPUTE = ("forward", "backward", "recompute", "loss", "optimizer")
 
 
 def diagnose(facts: Facts, points: list[SyncPoint], out: OutOfMemory | None = None) -> list[Finding]:
-    """What the program died of, then switches, then costs by their bound, then the model's own work.
+    """What the program died of, then switches and crowds, then costs by their bound, then the model's own work.
 
     That is told where there is no cost, and where the GPU is seen to be busy with it. What is found without a bound
     comes after: it may be worth nothing. Only `healthy` would belie it.
     """
-    costing = input.find(facts) + costs.find(facts) + syncs.find(facts, points) + device.find(facts)
-    removable = sorted(costing, key=lambda f: -(f.bound or 0))
+    small, crowd = device.too_small(facts), threads.find(facts)
+    costing = input.find(facts) + costs.find(facts) + syncs.find(facts, points) + small + device.find(facts)
+    removable = sorted((f for f in costing if f.bound is not None), key=lambda f: -(f.bound or 0))
     ran_out = memory.find(out)
     died = ran_out if out is not None and out.ended else []
-    unweighed = settings.find(facts) + threads.find(facts) + device.too_small(facts) + ([] if died else ran_out)
+    before = crowd if crowd and threads.comes_first(facts) else []
+    unbounded = [f for f in small if f.bound is None]
+    unweighed = settings.find(facts) + ([] if before else crowd) + unbounded + ([] if died else ran_out)
     rest = [_the_rest(facts)] if not removable else _busy(facts)
     last = [*unweighed, *rest] if rest and rest[0].code == "healthy" else [*rest, *unweighed]
-    return died + debugging.find(facts) + removable + last
+    return died + debugging.find(facts) + before + removable + last
 
 
 def _busy(facts: Facts) -> list[Finding]:

@@ -11,6 +11,8 @@ def _of_ddp(known: Known, setting: str) -> Estimate | str:
     """At best it takes away what is seen of communication; nothing of that is sure."""
     if known.ranks < 2:
         return "there is one rank"
+    if known.setting(setting) is None:
+        return "gradients are not reduced by DDP"
     if known.setting(setting) is True:
         return f"{setting} is on already"
     most = gain(known.needs, Change(phases={"grad_sync": 0.0}))

@@ -20,6 +20,7 @@ from floorit.analyse import (
     machine,
     memory,
     parts,
+    ranks,
     settings,
     syncs,
     trace,
@@ -85,7 +86,10 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         out_of_memory=out,
         summary=_untrained(processes),
     )
-    return advice.advised(_with_training(bare, trained, folder, run, reader)) if trained else bare
+    if not trained:
+        return bare
+    report = advice.advised(_with_training(bare, trained, folder, run, reader))
+    return msgspec.structs.replace(report, summary=_summary(report.findings[0]))
 
 
 def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: RunFile, reader: RecordReader) -> Report:
@@ -121,6 +125,8 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
         gpu_memory=advice.gpu_memory(here),
         settings=in_force,
         without_data=ladder.without_data if ladder is not None else None,
+        batch=_batch(first) if workers is not None else None,
+        ddp_waits=ranks.waits(first.process, first.iterations),
     )
     findings = verdict.diagnose(facts, points, bare.out_of_memory)
     whole, unknown = _job(first, run)
@@ -148,7 +154,6 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
         findings=findings,
         missing=[*bare.missing, *unwatched, *unseen, *below, *unlimited, *unknown, *_workers_missing(workers)],
         ranks=[Rank(rank=t.process.rank, step=t.step, ledger=t.ledger.entries) for t in trained] if trained[1:] else [],
-        summary=_summary(findings[0], first.step),
     )
 
 
@@ -205,6 +210,11 @@ def _examine(process: Process, warmup: int | None = None) -> _Trained | None:
         return None
     step = StepFacts(mean=drawn.mean, seconds=middle, p95=float(np.percentile(times, 95)))
     return _Trained(process=process, iterations=found, ledger=drawn, step=step)
+
+
+def _batch(trained: _Trained) -> float | None:
+    """Samples in a batch of one rank, where they were counted."""
+    return float(trained.iterations.samples[trained.iterations.warmup :].mean()) or None
 
 
 def _run_facts(trained: list[_Trained], stopped: bool) -> RunFacts:
@@ -449,7 +459,7 @@ def _untrained(processes: list[Process]) -> str:
     )
 
 
-def _summary(first: diagnose.Finding, step: StepFacts) -> str:
+def _summary(first: diagnose.Finding) -> str:
     least = "at least " if first.share_is_least else ""
     share = f" ({least}{first.share:.0%} of a step)" if first.share is not None else ""
     place = f", at {Path(first.where[0].file).name}:{first.where[0].line}" if first.where else ""

@@ -1,5 +1,6 @@
 """What is in force while the program trains, asked of torch itself a few times in a run, on the training thread."""
 
+import functools
 import os
 import sys
 import time
@@ -8,6 +9,7 @@ from threading import get_ident
 
 from ..sampler import USER, caller
 from ..session import compilations
+from ..traces import hide_ours
 
 NAME = "settings in force"
 AGAIN = 10  # times as many backward passes as at the last reading: then the next
@@ -33,6 +35,7 @@ def install(session):
     session.hook(NAME, autocast_mode.autocast.__enter__, readings.entered, names=("self",), gate=readings.entering)
     session.hook(NAME, scaler, readings.made_scaler, names=("self",))
     session.hook(NAME, backends.ContextProp.__set__, readings.was_set, names=("self",), gate=readings.setting)
+    session.patches.replace(session.torch, "set_num_threads", readings.noting("threads", session.torch.set_num_threads))
 
 
 class _Readings:
@@ -69,8 +72,28 @@ class _Readings:
         name = self._switches.get(id(switch))
         self._sets += 1
         self.setting[0] = self._sets < _MOST_SET
-        frame, kind = caller(2)
-        if name is not None and kind is USER:
+        if name is not None:
+            self._note_place(name, *caller(2))
+
+    def noting(self, name, function):
+        """A function written in C that puts a setting in force, which can only be replaced."""
+
+        @functools.wraps(function)
+        def noted(*args, **kwargs):
+            try:
+                self._note_place(name, *caller(2))
+            except Exception as error:
+                self._session.missing(NAME, "where %s was set: %r" % (name, error))
+            try:
+                return function(*args, **kwargs)
+            except BaseException:
+                hide_ours()
+                raise
+
+        return noted
+
+    def _note_place(self, name, frame, kind):
+        if kind is USER:
             self._places[name] = (os.path.abspath(frame.f_code.co_filename), frame.f_lineno, frame.f_code.co_name)
 
     # -- now and then -------------------------------------------------------------------------------------------
@@ -113,6 +136,7 @@ class _Readings:
             "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
             "cpu_seconds": time.process_time(),
             "preempted": _preempted(),
+            "ddp": self._session.ddp_times(),
         }
 
     def _scaling(self):
