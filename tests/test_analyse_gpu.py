@@ -223,15 +223,31 @@ def test_a_clock_that_drifts_is_followed():
     assert gpu.examine(process, iterations.find(process), window, made.trace()).busy_share == pytest.approx(0.5)
 
 
+def waiting(seconds: float) -> ledger.Ledger:
+    """A ledger in which the loop waits so long for data."""
+    entry = ledger.Entry(phase="data_wait", seconds=seconds, share=0.0, gpu_seconds=None, where=[])
+    return ledger.Ledger(mean=0.0, entries=[entry], looks={})
+
+
 def test_a_usual_step_has_the_windows_busy_time_and_less_idle_time():
     watched = Made().kernel(2, 4, 1).kernel(6, 10, 5).examine()  # busy for 6 of 10 ms
-    usual = gpu.in_usual_step(watched, 0.006, 0.008)
+    usual = gpu.in_usual_step(watched, 0.006, 0.008, waiting(0.0))
     assert (usual.busy_share, usual.step_seconds, usual.watched_seconds) == pytest.approx((0.75, 0.008, 0.010))
     assert sum(shares(usual).values()) == pytest.approx(25)
     before, after = shares(watched), shares(usual)
     assert {cause: share * 25 / 40 for cause, share in before.items()} == pytest.approx(after)
-    full = gpu.in_usual_step(Made().kernel(0, 10, 0).examine(), 0.010, 0.010)
+    full = gpu.in_usual_step(Made().kernel(0, 10, 0).examine(), 0.010, 0.010, waiting(0.0))
     assert (full.busy_share, full.idle) == (1.0, [])
+
+
+def test_waits_for_data_that_the_window_missed_are_idle_time_too():
+    watched = Made().kernel(2, 4, 1).kernel(6, 10, 5).examine()
+    assert "data_wait" not in shares(watched)
+    usual = gpu.in_usual_step(watched, 0.006, 0.030, waiting(0.020))
+    assert shares(usual)["data_wait"] == pytest.approx(100 * 20 / 30)
+    assert sum(shares(usual).values()) == pytest.approx(100 * 24 / 30)
+    again = gpu.in_usual_step(usual, 0.006, 0.030, waiting(0.020))
+    assert shares(again) == pytest.approx(shares(usual))
 
 
 def test_the_ledger_does_not_count_the_steps_of_the_window():

@@ -6,6 +6,7 @@ import os
 import statistics
 import time
 
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS is not deterministic
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import msgspec
 
 from floorit.analyse.gpu import Gpu
@@ -38,7 +40,10 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
 def ladder(
     ledger: Ledger, gpu: Gpu | None, floor: Ledger | None, floor_gpu: Gpu | None, limit: Limit | None = None
 ) -> Floor:
-    """From the run as it was and, where there is one, from the run without its data path."""
+    """From the run as it was and, where there is one, from the run without its data path.
+
+    Where nothing is to be had between two rungs, the lower may have been measured a little higher: it is as high then.
+    """
     rungs = [Rung(name=STEP, seconds=ledger.mean, how="mean of the steady steps, with what lies between them")]
     busy = _busy(floor_gpu) or _busy(gpu)
     rungs.append(_estimated(ledger, busy or 0.0) if floor is None else _measured(ledger, floor))
@@ -46,7 +51,9 @@ def ladder(
         rungs.append(
             Rung(name=WITHOUT_WAITING, seconds=busy, how="the GPU's busy time of a step, by the kernel window")
         )
-    lowest = min(rung.seconds for rung in rungs)
+    heights = accumulate((rung.seconds for rung in rungs), min)
+    rungs = [msgspec.structs.replace(rung, seconds=seconds) for rung, seconds in zip(rungs, heights, strict=True)]
+    lowest = rungs[-1].seconds
     if limit is not None:
         rungs.append(Rung(name=LIMIT, seconds=limit.seconds, how=limit.how))
     return Floor(rungs=rungs, gap=ledger.mean / lowest if lowest else 1.0, limit=limit)

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from floorit.analyse.host import COMM, DATA_WAIT, H2D, LAUNCH, OTHER, SYNC, Segment, timeline
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.kernels import kind_of, uses_tensor_cores
-from floorit.analyse.ledger import Line, lines
+from floorit.analyse.ledger import Ledger, Line, lines
 from floorit.analyse.precision import TypeShare
 from floorit.analyse.trace import Events, Ints, Trace
-from floorit.analyse.watched import Clocks, Stretch, joined, whole_steps
+from floorit.analyse.watched import Clocks, Stretch, host_seconds, joined, whole_steps
 from floorit.events import Process, Sample, Span
+from floorit.record import wire
 
 CAUSES = (DATA_WAIT, LAUNCH, SYNC, H2D, COMM, OTHER)
 MOST_KERNELS = 10  # named in the report
@@ -60,6 +61,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
 
     steps: int = 0  # that were watched
     watched_seconds: float | None = None  # how long each took, being watched
+    watched_wait: float | None = None  # of it the host waited for data; first as watched, then `in_usual_step`
     step_seconds: float | None = None  # of which the shares are: first as watched, then `in_usual_step`
     busy_share: float | None = None
     idle: list[Idle] = []
@@ -91,33 +93,58 @@ def examine(process: Process, iterations: Iterations, window: dict[str, Any], tr
     if not len(trace.calls) or trace.calls.begin[-1] < stretches[-1][1]:
         return "the trace of the kernel window ends too early"
     stretches = _on_gpu(stretches, work, trace.calls)
-    return _measure(len(steps), stretches, work, trace.calls, to_trace.spans(process.spans))
+    measured = _measure(len(steps), stretches, work, trace.calls, to_trace.spans(process.spans))
+    waited = host_seconds(process, iterations, wire.DATA_WAIT, *window["measured"])
+    return msgspec.structs.replace(measured, watched_wait=waited)
 
 
-def in_usual_step(gpu: Gpu, busy: float, step: float) -> Gpu:
+def in_usual_step(gpu: Gpu, busy: float, step: float, ledger: Ledger) -> Gpu:
     """The same for a step that is not watched, in which the GPU works for `busy` seconds.
 
-    To watch makes launches slower and leaves kernels as they are, so that a watched GPU idles more. The causes share
-    what a usual step leaves idle.
+    To watch makes launches slower and leaves kernels as they are, so that a watched GPU idles more.
     """
     if gpu.step_seconds is None or not step:
         return gpu
-    was_idle = sum(idle.share for idle in gpu.idle)
-    left = max(1 - busy / step, 0.0)
+    waits = ledger.seconds(DATA_WAIT)
+    seconds = usual_idle(gpu, max(step - busy, 0.0), waits)
+    known = {idle.cause: idle for idle in gpu.idle}
+    unseen = Idle(
+        cause=DATA_WAIT, share=0.0, seconds=0.0, host=DATA_WAIT, phases={DATA_WAIT: 1.0}, where=ledger.where(DATA_WAIT)
+    )
     idle = [
-        msgspec.structs.replace(i, share=left * i.share / was_idle, seconds=left * step * i.share / was_idle)
-        for i in gpu.idle
+        msgspec.structs.replace(known.get(cause, unseen), share=spent / step, seconds=spent)
+        for cause, spent in sorted(seconds.items(), key=lambda item: -item[1])
     ]
     as_long = gpu.step_seconds / step
     return msgspec.structs.replace(
         gpu,
         watched_seconds=gpu.step_seconds,
+        watched_wait=waits,
         step_seconds=step,
-        busy_share=1 - left if idle else 1.0,
+        busy_share=1 - sum(i.share for i in idle),
         idle=idle,
         copies_alone_share=(gpu.copies_alone_share or 0.0) * as_long,
         comm_alone_share=(gpu.comm_alone_share or 0.0) * as_long,
     )
+
+
+def usual_idle(gpu: Gpu, left: float, waits: float) -> dict[str, float]:
+    """Seconds by cause of a step that leaves the GPU idle for `left`, and in which the host waits for data for `waits`.
+
+    Waiting for data comes in bursts, which the few steps of a window may have missed, or met: it is taken from the
+    ledger, and as much of it is idle time as it was there. The other causes share the rest as they did.
+    """
+    watched = {idle.cause: idle.share * (gpu.step_seconds or 1.0) for idle in gpu.idle if idle.share}
+    waited = gpu.watched_wait
+    if not watched or waited is None:
+        total = sum(watched.values())
+        return {cause: left * seconds / total for cause, seconds in watched.items()}
+    felt = min(watched.get(DATA_WAIT, 0.0) / waited, 1.0) if waited else 1.0
+    others = {cause: seconds for cause, seconds in watched.items() if cause != DATA_WAIT}
+    total = sum(others.values())
+    data = min(felt * waits, left) if others else left
+    found = {DATA_WAIT: data, **{cause: (left - data) * seconds / total for cause, seconds in others.items()}}
+    return {cause: seconds for cause, seconds in found.items() if seconds > 0}
 
 
 def _measure(count: int, stretches: list[Stretch], work: Events, calls: Events, spans: list[Span]) -> Gpu:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from floorit.analyse.gpu import Gpu
+from floorit.analyse.gpu import Gpu, usual_idle
 from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Entry
 from floorit.stats import Estimate
@@ -144,7 +144,7 @@ def find(
     device = {entry.phase: entry.gpu_seconds for entry in ledger if entry.gpu_seconds}
     within = step - sum(host.get(phase, 0.0) for phase in BETWEEN)
     busy = _busy(gpu, host, device, median.value, within)
-    idle = _idle(gpu, busy, within)
+    idle = _idle(gpu, busy, within, host.get("data_wait", 0.0))
     usable = threads if threads is not None else cores
     return Needs(
         step=step,
@@ -186,12 +186,10 @@ def _busy(
     return Range(low, (low + high) / 2, high)
 
 
-def _idle(gpu: Gpu | None, busy: Range | None, within: float) -> dict[str, float] | None:
-    """The window's steps are slower than others: its causes share what a usual step leaves idle."""
+def _idle(gpu: Gpu | None, busy: Range | None, within: float, waits: float) -> dict[str, float] | None:
     if gpu is None or gpu.busy_share is None or busy is None:
         return None
-    total = sum(idle.share for idle in gpu.idle)
-    return {idle.cause: (within - busy.likely) * idle.share / total for idle in gpu.idle} if total else {}
+    return usual_idle(gpu, max(within - busy.likely, 0.0), waits)
 
 
 def _idle_in(gpu: Gpu | None, idle: dict[str, float] | None) -> dict[str, float]:

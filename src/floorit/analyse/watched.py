@@ -35,15 +35,27 @@ class Clocks:
 def whole_steps(process: Process, iterations: Iterations, first: int, last: int) -> list[list[Stretch]]:
     """The whole steps between two moments, each as the stretches of time that it is made up of."""
     begins, ends = process.starts(), process.rows["end"]
-    trains = iterations.kind == TRAIN
-    inside = trains & (begins >= first * _NANO - _EXACT) & (ends <= last * _NANO + _EXACT)
-    torn = np.unique(iterations.of_row[trains & ~inside])
-    whole = inside & ~np.isin(iterations.of_row, torn)
     steps: dict[int, list[Stretch]] = {}
-    for row in np.flatnonzero(whole).tolist():
+    for row in _rows(process, iterations, first, last):
         stretch = round(float(begins[row]) / _NANO), round(float(ends[row]) / _NANO)
         steps.setdefault(int(iterations.of_row[row]), []).append(stretch)
     return list(steps.values())
+
+
+def host_seconds(process: Process, iterations: Iterations, phase: int, first: int, last: int) -> float:
+    """What the host spent in a phase in one of those steps, on average."""
+    rows = _rows(process, iterations, first, last)
+    steps = len(set(iterations.of_row[rows].tolist()))
+    return float(process.rows["seconds"][rows, phase].sum()) / steps if steps else 0.0
+
+
+def _rows(process: Process, iterations: Iterations, first: int, last: int) -> list[int]:
+    """Of the steps that lie between two moments as a whole."""
+    begins, ends = process.starts(), process.rows["end"]
+    trains = iterations.kind == TRAIN
+    inside = trains & (begins >= first * _NANO - _EXACT) & (ends <= last * _NANO + _EXACT)
+    torn = np.unique(iterations.of_row[trains & ~inside])
+    return [int(row) for row in np.flatnonzero(inside & ~np.isin(iterations.of_row, torn))]
 
 
 def joined(steps: list[list[Stretch]]) -> list[Stretch]:

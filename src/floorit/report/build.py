@@ -111,7 +111,7 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
     if workers is not None:
         workers = alternatives.with_measured(workers, run.images, needs)
     if watched is not None and needs.gpu is not None:
-        watched = gpu.in_usual_step(watched, needs.gpu.likely, needs.within)
+        watched = gpu.in_usual_step(watched, needs.gpu.likely, needs.within, first.ledger)
     if watched is not None and lowest is not None:
         mfu, hfu = lowest.utilisation(first.step.mean)
         watched = msgspec.structs.replace(watched, mfu=mfu, hfu=hfu)

@@ -10,7 +10,6 @@ from floorit.diagnose import Finding, FixAdvice, Rewrite
 from floorit.diagnose.settings import word
 from floorit.fixes.fix import CLAIMED, NO_LOADER
 from floorit.report.words import place, speedup
-from floorit.stats import Estimate
 
 MOST_ADVICE = 3  # fixes, and fixes that would not help
 _RISKS = {
@@ -45,22 +44,7 @@ def render(findings: list[Finding]) -> list[RenderableType]:
 
 def _to_do(findings: list[Finding]) -> list[tuple[str, Text]]:
     """The fixes that promise most, whichever finding they answer, and what people would try in vain."""
-    fixes = {fix.code: (fix, fix.speedup) for finding in findings for fix in finding.fixes}
-    ranked = [
-        ((fix.risk == "training", -gain.value), _set(fix), _promise(fix, gain))
-        for fix, gain in fixes.values()
-        if gain is not None and gain.value > CLAIMED
-    ]
-    ranked += [
-        (
-            (False, -f.rewrite.halved.value),
-            f"rewrite {f.rewrite.where.function} ({place(f.rewrite.where)})",
-            _halved(f.rewrite),
-        )
-        for f in findings[:1]
-        if f.rewrite is not None
-    ]
-    said = [Text.assemble((what, "bold"), f"  {promise}") for _, what, promise in sorted(ranked)[:MOST_ADVICE]]
+    said = [Text.assemble((what, "bold"), f"  {promise}") for what, promise in _chosen(findings)]
     by_reason: dict[str, list[str]] = {}
     for no in findings[0].not_advised:
         if no.reason == NO_LOADER:
@@ -72,6 +56,33 @@ def _to_do(findings: list[Finding]) -> list[tuple[str, Text]]:
     return [*_headed("what to do", said), *_headed("would not help", vain)]
 
 
+def _chosen(findings: list[Finding]) -> list[tuple[str, str]]:
+    """What to do and what it promises: an answer to the verdict is always among them, to a switch left on the first."""
+    first = findings[0]
+    answers = {fix.code for fix in first.fixes}
+    is_switch = first.code == "debug-left-on"
+    fixes = {fix.code: fix for finding in findings for fix in finding.fixes}
+    options = [
+        (
+            (not (is_switch and fix.code in answers), fix.risk == "training", -fix.speedup.value),
+            fix.code in answers,
+            _set(fix),
+            _promise(fix),
+        )
+        for fix in fixes.values()
+        if fix.speedup is not None and fix.speedup.value > CLAIMED
+    ]
+    if first.rewrite is not None:
+        key = (True, False, -first.rewrite.halved.value)
+        what = f"rewrite {first.rewrite.where.function} ({place(first.rewrite.where)})"
+        options.append((key, True, what, _halved(first.rewrite)))
+    options.sort()
+    chosen = options[:MOST_ADVICE]
+    if not any(answers_it for _, answers_it, *_ in chosen):
+        chosen[MOST_ADVICE - 1 :] = [option for option in options if option[1]][:1] or chosen[MOST_ADVICE - 1 :]
+    return [(what, promise) for _, _, what, promise in chosen]
+
+
 def _headed(head: str, lines: list[Text]) -> list[tuple[str, Text]]:
     return [(head if i == 0 else "", line) for i, line in enumerate(lines)]
 
@@ -80,9 +91,10 @@ def _set(fix: FixAdvice) -> str:
     return fix.code if fix.value is None else f"{fix.code}={word(fix.value)}"
 
 
-def _promise(fix: FixAdvice, gain: Estimate) -> str:
+def _promise(fix: FixAdvice) -> str:
+    assert fix.speedup is not None
     risk = f"{_RISKS[fix.risk]} {fix.proviso}".rstrip()
-    return f"{speedup(gain)} ({risk}; {_EFFORTS[fix.effort]}): {fix.summary}"
+    return f"{speedup(fix.speedup)} ({risk}; {_EFFORTS[fix.effort]}): {fix.summary}"
 
 
 def _halved(rewrite: Rewrite) -> str:

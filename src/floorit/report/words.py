@@ -9,6 +9,8 @@ from pathlib import Path
 from floorit.analyse.ledger import Line
 from floorit.stats import Estimate, seconds
 
+_UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
+
 
 def duration(value: float) -> str:
     """A long time in two units, a short one in one."""
@@ -34,8 +36,11 @@ def several(count: int, noun: str) -> str:
 
 
 def size(value: int | None) -> str:
-    """Bytes as GiB."""
-    return "unknown" if value is None else f"{value / 2**30:.3g} GiB"
+    """Bytes in the largest unit that they reach."""
+    if value is None:
+        return "unknown"
+    unit, scale = next(((unit, scale) for unit, scale in _UNITS if abs(value) >= scale), _UNITS[-1])
+    return f"{number(value / scale)} {unit}"
 
 
 def interval(estimate: Estimate) -> str:

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Dataset
 
 DEVICE = os.environ.get("DEVICE", "cuda")
 SECONDS = float(os.environ.get("SECONDS", "14"))
-LENGTH, WIDTH, BATCH = (4096, 4096, 256) if DEVICE == "cuda" else (512, 256, 32)
+LENGTH, WIDTH, BATCH = (4096, 4096, 96) if DEVICE == "cuda" else (512, 256, 32)
 
 
 class Signals(Dataset):
@@ -32,7 +32,7 @@ def filtered(signal):
 
 torch.manual_seed(0)
 layers = [nn.Linear(LENGTH, WIDTH), nn.GELU()]
-for _ in range(7):
+for _ in range(35):
     layers += [nn.Linear(WIDTH, WIDTH), nn.GELU()]
 model = nn.Sequential(*layers, nn.Linear(WIDTH, LENGTH)).to(DEVICE)
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, fused=True)
