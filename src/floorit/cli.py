@@ -13,6 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from floorit import __version__, demo, floorrun, hardware, headroom, imagecosts, launch, live, runfile, telemetry, usage
+from floorit.analyse import trace
 from floorit.analyse.alternatives import Measured
 from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
@@ -232,6 +233,7 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
     finally:
         sampler.close()
         watcher.close()
+    trace.shrink(record)
     told = gather.gather(watcher.reader.run())
     run = msgspec.structs.replace(
         run,

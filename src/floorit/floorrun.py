@@ -13,7 +13,7 @@ import msgspec
 import psutil
 
 from floorit import apart, launch, live, rates, replay
-from floorit.analyse import iterations, limit
+from floorit.analyse import iterations, limit, trace
 from floorit.analyse.iterations import Iterations
 from floorit.events import Process, Rates
 from floorit.record import wire
@@ -105,6 +105,7 @@ def _run(
     with said.open("wb") as output:
         code, seconds = launch.run(command, own / RECORD, watch, output=output.fileno(), more=more)
     watcher.close()
+    trace.shrink(own / RECORD)
     if code:
         return FloorRun(
             how=_HOW[how], seconds=seconds, reason=f"it ended with exit code {launch.shell_code(code)}: see {said}"

@@ -83,7 +83,7 @@ def free_port() -> int:
 
 def pack(folder: Path, archive: Path) -> int:
     """The record without its report; how many bytes it takes."""
-    with tarfile.open(archive, "w:xz", preset=9) as packed:
+    with tarfile.open(archive, "w:xz", preset=6) as packed:
         for path in sorted(folder.rglob("*")):
             if path.is_file() and path.name not in NOT_PACKED:
                 packed.add(path, path.relative_to(folder))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,10 +21,11 @@ _CALLS = {"cuda_runtime", "cuda_driver"}
 _OPERATORS = {"cpu_op", "user_annotation"}
 _NODE = "autograd::engine::evaluate_function: "  # an operation of the backward pass, with all that it does
 _FLOW = "fwdbwd"  # arrows from an operator to the one of the backward pass that belongs to it
+_READ = _WORK | _CALLS | _OPERATORS | {_FLOW}
 _NOT_JSON = re.compile(rb":\s*-?(?:inf|nan)\b", re.IGNORECASE)  # some versions write a bandwidth so
 
 
-class _Args(msgspec.Struct, frozen=True):
+class _Args(msgspec.Struct, frozen=True, omit_defaults=True):
     device: Any = None
     stream: Any = None
     correlation: Any = None
@@ -32,7 +35,7 @@ class _Args(msgspec.Struct, frozen=True):
     types: Any = msgspec.field(name="Input type", default=None)
 
 
-class _Event(msgspec.Struct):
+class _Event(msgspec.Struct, omit_defaults=True):
     ph: str = ""
     id: Any = None
     cat: str = ""
@@ -92,12 +95,27 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     inputs: dict[int, tuple[str, ...]] = {}  # C++'s names of the types of their inputs, by the same
 
 
+def shrink(record: Path) -> None:
+    """Leave in the traces of a record only what is read of them, about half. One that cannot be read stays as it is."""
+    for path in [*record.glob("window-*.json"), *record.glob("parts-*.json")]:
+        with suppress(OSError, ValueError):
+            file = _decoded(path.read_bytes())
+            kept = [event for event in file.traceEvents if event.cat in _READ]
+            smaller = path.with_suffix(".part")
+            smaller.write_bytes(msgspec.json.encode(msgspec.structs.replace(file, traceEvents=kept)))
+            smaller.replace(path)
+
+
+def _decoded(data: bytes) -> _File:
+    try:
+        return msgspec.json.decode(data, type=_File)
+    except msgspec.DecodeError:
+        return msgspec.json.decode(_NOT_JSON.sub(b": null", data), type=_File)
+
+
 def parse(data: bytes) -> Trace:
     """Read a trace; ValueError where it is none."""
-    try:
-        file = msgspec.json.decode(data, type=_File)
-    except msgspec.DecodeError:
-        file = msgspec.json.decode(_NOT_JSON.sub(b": null", data), type=_File)
+    file = _decoded(data)
     base = file.baseTimeNanoseconds
     lasting = [event for event in file.traceEvents if event.ph == "X"]
     operators = [event for event in lasting if event.cat in _OPERATORS]
