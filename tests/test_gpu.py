@@ -226,7 +226,7 @@ def test_parts_cost_what_cuda_events_say(tmp_path: Path) -> None:
     report, stdout, own = _recorded(tmp_path, "parts.py")
     assert stdout == bare.stdout
     parts = {part["name"]: part for part in report["parts"]}
-    assert list(parts) == ["stem", "stages.0", "stages.1", "again", "half", "head", "rest"], report["missing"]
+    assert list(parts) == ["stem", "stages.0", "stages.1", "again", "reduced", "head", "rest"], report["missing"]
     for name, part in parts.items():
         if name not in own["forward"]:
             continue
@@ -238,7 +238,7 @@ def test_parts_cost_what_cuda_events_say(tmp_path: Path) -> None:
     assert again["recompute_seconds"] == pytest.approx(again["forward_seconds"], rel=0.15)
     assert not [name for name, part in parts.items() if part["recompute_seconds"] and name != "again"]
     types = {of["dtype"]: of["share"] for of in report["gpu"]["dtype_shares"]}
-    half = sum(parts["half"][f"{phase}_seconds"] for phase in ("forward", "backward"))
+    half = sum(parts["reduced"][f"{phase}_seconds"] for phase in ("forward", "backward"))
     whole = sum(part[f"{phase}_seconds"] for part in parts.values() for phase in ("forward", "backward", "recompute"))
     assert types["bfloat16"] == pytest.approx(half / whole, abs=0.05)  # casts and the optimizer are of either type
     assert types["float32"] + types["bfloat16"] > 0.95

@@ -71,12 +71,13 @@ def test_steps_between_two_counts_do_not_count() -> None:
         count = {"device": "cuda:0", "name": "a GPU", "total": 7, "by_dtype": {"tf32": 7}, "recomputed_by_dtype": {}}
         moved = dict.fromkeys(("forward_parameters", "backward_parameters", "activations", "copied"), 5)
         count |= {"begin": begin * second, "end": (begin + 1) * second, "bytes": moved, "step_bytes": [], "unseen": []}
+        count["by_module"] = {"Net.layer": {"forward": 3, "backward": 4}}
         process.counts.append(count)
     found = iterations.find(process)
     assert found is not None
     done = limit.count(process, found)
     assert done is not None
-    assert (done.steps, done.flops) == (3, {"tf32": 7.0})
+    assert (done.steps, done.flops, done.by_module) == (3, {"tf32": 7.0}, {"Net.layer": 7.0})
     assert done.bytes == {"parameters": 10.0, "activations": 10.0, "batch": 10.0, "gradients": 0.0, "optimizer": 0.0}
 
 
@@ -235,7 +236,7 @@ def test_why_there_is_none_is_said(
     monkeypatch.setattr(build, "_used_cuda", lambda process: True)
     counted = SimpleNamespace(process=SimpleNamespace(counts=[], missing=second), iterations=None)
     given = counted if isinstance(second, list) else second
-    found, said = build._limit(SimpleNamespace(process=None), given, ended)  # type: ignore[arg-type]
+    found, said = build._limit(SimpleNamespace(process=None), given, ended, None)  # type: ignore[arg-type]
     assert found is None
     assert {(m.what, m.reason) for m in said} == {("floor: the physical limit", reason), ("gpu.mfu", reason)}
 
@@ -253,8 +254,7 @@ def test_what_was_counted_meets_the_rates(
     done: limit.Work, ended: FloorRun, reason: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(build, "_used_cuda", lambda process: True)
-    monkeypatch.setattr(limit, "count", lambda process, iterations: done)
     trained = SimpleNamespace(process=None, iterations=None)
-    found, said = build._limit(trained, trained, ended)  # type: ignore[arg-type]
+    found, said = build._limit(trained, trained, ended, done)  # type: ignore[arg-type]
     assert {m.reason for m in said} == ({reason} if reason else set())
     assert (found is None) == (done.device == "cpu" or ended.rates is None)

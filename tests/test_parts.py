@@ -24,6 +24,23 @@ NODE = "autograd::engine::evaluate_function: "
 TRAINER, ENGINE = 11, 12  # threads
 
 
+def test_parts_have_what_their_modules_compute():
+    """Paths of a model inside of a wrapper; what is no part's is the rest's."""
+    of = [
+        parts.Part(name=name, forward_seconds=1.0, backward_seconds=1.0, recompute_seconds=0.0, share=0.1)
+        for name in ("stem", "stages.1", "stages.10", "rest")
+    ]
+    counted = {
+        "DistributedDataParallel.module.stem": 1.0,
+        "DistributedDataParallel.module.stages.1": 2.0,
+        "DistributedDataParallel.module.stages.1.layers.0": 4.0,
+        "DistributedDataParallel.module.stages.10.mlp": 8.0,
+        "DistributedDataParallel.module.stages.2": 16.0,
+        "": 32.0,
+    }
+    assert [part.flops for part in parts.with_flops(of, counted)] == [1.0, 6.0, 8.0, 48.0]
+
+
 # -- whose work it is ----------------------------------------------------------------------------------------------
 
 

@@ -19,6 +19,8 @@ _T = {
 }  # fmt: skip
 BLOCKS = 20  # consecutive observations are averaged into so many blocks: neighbours are not independent
 
+_PREFIXES = ("", "k", "M", "G", "T", "P")
+
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """A number, its 95 % interval, and how many observations it rests on."""
@@ -82,3 +84,11 @@ def seconds(value: float) -> str:
     if value >= 1e-3:
         return f"{value * 1e3:.3g} ms"
     return f"{value * 1e6:.3g} µs"
+
+
+def prefixed(value: float) -> str:
+    """Three figures and a prefix of a thousand, for a unit to follow."""
+    power = 0
+    while value >= 1000 and power < len(_PREFIXES) - 1:
+        value, power = value / 1000, power + 1
+    return f"{value:.3g} {_PREFIXES[power]}"

@@ -61,7 +61,7 @@ class Net(nn.Module):
         self.stem = nn.Linear(64, WIDTH)
         self.stages = nn.ModuleList([Stage(1), Stage(4)])
         self.again = Stage(2)
-        self.half = Stage(2)
+        self.reduced = Stage(2)
         self.head = nn.Linear(WIDTH, 1)
 
     def timed(self, name, stage, x):
@@ -78,7 +78,7 @@ class Net(nn.Module):
             x = self.timed("stages.%d" % number, stage, x)
         x = self.timed("again", lambda x: checkpoint(self.again, x, use_reentrant=False), x)
         with torch.autocast("cuda", dtype=torch.bfloat16):
-            x = self.timed("half", self.half, x)
+            x = self.timed("reduced", self.reduced, x)
         return self.head(x.float())
 
 

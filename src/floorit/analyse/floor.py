@@ -9,6 +9,7 @@ import msgspec
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.ledger import Ledger
 from floorit.analyse.limit import Limit
+from floorit.stats import seconds as words
 
 STEP, WITHOUT_DATA, WITHOUT_WAITING, LIMIT = "step", "without data", "without waiting", "physical limit"
 _DATA = ("data_wait", "epoch_gap")
@@ -46,11 +47,10 @@ def ladder(
     """
     rungs = [Rung(name=STEP, seconds=ledger.mean, how="mean of the steady steps, with what lies between them")]
     busy = _busy(floor_gpu) or _busy(gpu)
-    rungs.append(_estimated(ledger, busy or 0.0) if floor is None else _measured(ledger, floor))
+    rungs.append(_estimated(ledger, busy or 0.0) if floor is None else _measured(ledger, floor, _uploads(floor_gpu)))
     if busy is not None:
-        rungs.append(
-            Rung(name=WITHOUT_WAITING, seconds=busy, how="the GPU's busy time of a step, by the kernel window")
-        )
+        how = "the GPU's busy time of a step, by the kernel window; copies from the host by themselves left out"
+        rungs.append(Rung(name=WITHOUT_WAITING, seconds=busy, how=how))
     heights = accumulate((rung.seconds for rung in rungs), min)
     rungs = [msgspec.structs.replace(rung, seconds=seconds) for rung, seconds in zip(rungs, heights, strict=True)]
     lowest = rungs[-1].seconds
@@ -66,13 +66,22 @@ def _estimated(ledger: Ledger, busy: float) -> Rung:
     return Rung(name=WITHOUT_DATA, seconds=seconds, how=how, estimate=True)
 
 
-def _measured(ledger: Ledger, floor: Ledger) -> Rung:
-    seconds = floor.mean - floor.seconds(*_DATA, *_RARE) + ledger.seconds(*_RARE)
+def _measured(ledger: Ledger, floor: Ledger, uploads: float | None) -> Rung:
+    """A batch that is repeated is still copied to the GPU. That too is a cost of data, where nothing runs beside it."""
+    seconds = floor.mean - floor.seconds(*_DATA, *_RARE) + ledger.seconds(*_RARE) - (uploads or 0.0)
     how = "the same program again, its first batches repeated; evaluation and checkpoints as in the first run"
+    if uploads:
+        how += f"; less {words(uploads)} in which the GPU did nothing but copy from the host"
     return Rung(name=WITHOUT_DATA, seconds=seconds, how=how)
 
 
 def _busy(gpu: Gpu | None) -> float | None:
-    if gpu is None or gpu.busy_share is None or gpu.step_seconds is None:
+    uploads = _uploads(gpu)
+    if gpu is None or gpu.busy_share is None or gpu.step_seconds is None or uploads is None:
         return None
-    return gpu.busy_share * gpu.step_seconds
+    return gpu.busy_share * gpu.step_seconds - uploads
+
+
+def _uploads(gpu: Gpu | None) -> float | None:
+    """Seconds in which it does nothing but copy from the host; None where it was not watched."""
+    return (gpu.uploads_alone_share or 0.0) * gpu.step_seconds if gpu is not None and gpu.step_seconds else None

@@ -23,6 +23,7 @@ from floorit.record import wire
 
 CAUSES = (DATA_WAIT, LAUNCH, SYNC, H2D, COMM, OTHER)
 MOST_KERNELS = 10  # named in the report
+_FROM_HOST = "HtoD"  # in the trace's name of a copy
 _NANO = 1e-9
 
 
@@ -66,6 +67,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     busy_share: float | None = None
     idle: list[Idle] = []
     copies_alone_share: float | None = None  # of a step: copies ran and no kernel; part of busy
+    uploads_alone_share: float | None = None  # of these, copies from the host
     comm_alone_share: float | None = None  # of a step: communication ran and nothing else; part of busy
     mfu: float | None = None  # of the rate that this GPU reaches in large products: what the model used, in a mean step
     hfu: float | None = None  # the same with what was computed again
@@ -124,6 +126,7 @@ def in_usual_step(gpu: Gpu, busy: float, step: float, ledger: Ledger) -> Gpu:
         busy_share=1 - sum(i.share for i in idle),
         idle=idle,
         copies_alone_share=(gpu.copies_alone_share or 0.0) * as_long,
+        uploads_alone_share=(gpu.uploads_alone_share or 0.0) * as_long,
         comm_alone_share=(gpu.comm_alone_share or 0.0) * as_long,
     )
 
@@ -153,6 +156,7 @@ def _measure(count: int, stretches: list[Stretch], work: Events, calls: Events, 
     idle = sum(end - begin for begin, end, _ in gaps)
     pieces = _pieces(gaps, work, calls, timeline(spans, calls, work))
     kinds = np.array([kind_of(name) for name in work.names])
+    uploads = np.array([_FROM_HOST in name for name in work.names], bool)
     inside = _inside(work, stretches)
     per_step = _NANO / count
     added = int(_lengths(inside, stretches).sum())
@@ -162,6 +166,7 @@ def _measure(count: int, stretches: list[Stretch], work: Events, calls: Events, 
         busy_share=1 - idle / total,
         idle=_idle(pieces, total, per_step),
         copies_alone_share=_alone(work, kinds[work.name] == "copies", stretches, idle) / total,
+        uploads_alone_share=_alone(work, uploads[work.name], stretches, idle) / total,
         comm_alone_share=_alone(work, kinds[work.name] == "communication", stretches, idle) / total,
         tensor_share=_tensor(inside, stretches) / added,
         kinds=_kinds(inside, stretches, per_step, count),

@@ -10,9 +10,9 @@ import msgspec
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.watched import joined, lies_in, whole_steps
 from floorit.events import Process, Rates
+from floorit.stats import prefixed
 
 _READ_AND_WRITTEN = 2
-_PREFIXES = ("", "k", "M", "G", "T", "P")
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +25,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     recomputed: dict[str, float]  # of these, what activation checkpointing computes again
     bytes: dict[str, float]  # a step, read and written, by what they are; a lower bound
     unseen: list[str]  # operations that could not be counted
+    by_module: dict[str, float] = {}  # a step, what each module itself computes, by its path below its class
 
     @property
     def is_on_gpu(self) -> bool:
@@ -46,9 +47,9 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
         """The larger of the two in words."""
         if self.moving > self.computing:
             moved = sum(self.work.bytes.values())
-            return f"{_short(moved)}B that must move at {_short(self.rates.bandwidth)}B/s, as measured in a copy"
+            return f"{prefixed(moved)}B that must move at {prefixed(self.rates.bandwidth)}B/s, as measured in a copy"
         parts = [
-            f"{_short(count)}FLOP in {precision} at {_short(self.rates.flops[precision])}FLOP/s"
+            f"{prefixed(count)}FLOP in {precision} at {prefixed(self.rates.flops[precision])}FLOP/s"
             for precision, count in sorted(self.work.flops.items(), key=lambda item: -item[1])
         ]
         return f"{', '.join(parts)}, as measured in a large product"
@@ -79,6 +80,9 @@ def count(process: Process, iterations: Iterations) -> Work | None:
         recomputed=_a_step([note["recomputed_by_dtype"] for note in inside], steps),
         bytes=_bytes(inside, steps, iterations.accumulation),
         unseen=sorted({name for note in inside for name in note["unseen"]}),
+        by_module=_a_step(
+            [{path: sum(of.values()) for path, of in note["by_module"].items()} for note in inside], steps
+        ),
     )
 
 
@@ -136,11 +140,3 @@ def _bytes(notes: list[dict[str, Any]], steps: int, accumulation: float) -> dict
 
 def _seconds(flops: dict[str, float], rates: Rates) -> float:
     return sum(number / rates.flops[precision] for precision, number in flops.items())
-
-
-def _short(value: float) -> str:
-    """Three figures and a prefix of a thousand."""
-    power = 0
-    while value >= 1000 and power < len(_PREFIXES) - 1:
-        value, power = value / 1000, power + 1
-    return f"{value:.3g} {_PREFIXES[power]}"

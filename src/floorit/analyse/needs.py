@@ -108,6 +108,11 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the loop waits for data for a part of the step that is worth a name."""
         return self.wait > STARVED * self.step
 
+    @property
+    def catches_up(self) -> bool:
+        """Whether the GPU has done all that it was given before a step is over: the host is blocked until then."""
+        return bool(self.idle) and self.host.get("sync", 0.0) > STARVED * self.step
+
     def busy_in(self, phase: str) -> float:
         """GPU seconds of the work given to it in a phase, as far as they can be told."""
         total = sum(self.device.get(p, 0.0) for p in _ON_GPU)

@@ -41,7 +41,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     recompute_seconds: float | None
     share: float | None  # of the mean step
     activation_bytes: int | None = None  # that its forward pass leaves allocated
-    flops: float | None = None
+    flops: float | None = None  # a step, with what is computed again; counted in a floor run
 
     @property
     def seconds(self) -> float:
@@ -57,6 +57,27 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     on_gpu: bool  # whether seconds are those of kernels, else of the host
     left_out: int = 0  # parts that are in the rest because there are too many
     dtypes: list[TypeShare] = []  # of the kernels in the same trace
+
+
+def with_flops(parts: list[Part], by_module: dict[str, float]) -> list[Part]:
+    """The parts with what their modules compute: {path below its class: number of operations}."""
+    own: dict[str, float] = {}
+    for path, count in by_module.items():
+        own[_below_class(path)] = own.get(_below_class(path), 0.0) + count
+    known = [_with_flops(part, own) for part in parts[:-1]]
+    left = sum(own.values()) - sum(part.flops or 0.0 for part in known)
+    return [*known, *(msgspec.structs.replace(rest, flops=left) for rest in parts[-1:])]
+
+
+def _with_flops(part: Part, own: dict[str, float]) -> Part:
+    return msgspec.structs.replace(
+        part, flops=sum(count for path, count in own.items() if path == part.name or path.startswith(part.name + "."))
+    )
+
+
+def _below_class(path: str) -> str:
+    """As parts are named: without the class of the outermost module, and without a wrapper's `module`."""
+    return path.partition(".")[2].removeprefix("module.")
 
 
 def examine(

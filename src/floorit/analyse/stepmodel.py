@@ -131,13 +131,16 @@ def _left_to_gpu(needs: Needs, change: Change, outlook: Outlook) -> float:
 
 
 def _of_host(needs: Needs, phase: str, factor: float, busy: float, outlook: Outlook) -> float:
-    """Less work in a phase. The step feels it as far as the GPU was idle for it, or was given less."""
+    """Less work in a phase. The step feels it as far as the GPU was idle for it, or was given less.
+
+    Or more, where the host then runs further ahead: not where it waits for the GPU in every step all the same.
+    """
     spent = needs.host.get(phase, 0.0)
-    if needs.idle is None or outlook == "best":
+    if needs.idle is None or (outlook == "best" and not needs.catches_up):
         return (1 - factor) * max(spent, busy)
     later = needs.idle.get("data_wait", 0.0) if needs.making else 0.0  # what the GPU is late with, it does then
     felt = min(max(needs.idle_by(phase), needs.idle_in.get(phase, 0.0)) + later, spent)
-    if outlook == "likely":
+    if outlook != "worst":
         return min((1 - factor) * max(spent, busy), felt + (1 - factor) * busy)
     return max((1 - factor) * spent - (spent - felt), 0.0)
 

@@ -101,7 +101,8 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
     vital = machine.describe(vitals.load(folder), *_stretch(first), besides=_watched(first))
     watched, unwatched = _gpu(first, reader.folder, run, vital)
     second = _second(folder, run.floor)
-    lowest, unlimited = _limit(first, second, run.floor)
+    counted = limit.count(second.process, second.iterations) if isinstance(second, _Trained) else None
+    lowest, unlimited = _limit(first, second, run.floor, counted)
     ladder, below = _floor(first, watched, second, folder, run, lowest) if workers is not None else (None, _NO_LOADER)
     points = syncs.find(first.process, first.iterations)
     in_force = settings.compare(first.process, first.iterations, run.told, len(trained))
@@ -145,7 +146,7 @@ def _with_training(bare: Report, trained: list[_Trained], folder: Path, run: Run
         job=whole,
         workers=workers,
         gpu=watched,
-        parts=model.parts if model is not None else [],
+        parts=_with_flops(model, counted),
         parts_how=_how(model) if model is not None else None,
         floor=ladder,
         machine=vital,
@@ -346,7 +347,7 @@ def _floor(
 
 
 def _limit(
-    first: _Trained, second: _Trained | str | None, ended: FloorRun | None
+    first: _Trained, second: _Trained | str | None, ended: FloorRun | None, work: limit.Work | None
 ) -> tuple[limit.Limit | None, list[Missing]]:
     """The physical limit, and what of it is not known."""
 
@@ -359,7 +360,6 @@ def _limit(
         return unknown("it takes a floor run: `floorit run --floor`")
     if isinstance(second, str):
         return unknown("there is no floor run")
-    work = limit.count(second.process, second.iterations)
     if work is None:
         said = (m["reason"] for m in second.process.missing if m["what"] == wire.FLOPS)
         return unknown(next(said, "no whole step of the floor run was counted"))
@@ -416,6 +416,12 @@ def _parts(trained: _Trained, folder: Path, run: RunFile) -> tuple[parts.Parts |
         reason = f"the model has too many: {found.left_out} with few parameters are in the rest"
         said.append(Missing(what="parts", reason=reason))
     return found, said
+
+
+def _with_flops(model: parts.Parts | None, counted: limit.Work | None) -> list[parts.Part]:
+    if model is None:
+        return []
+    return model.parts if counted is None else parts.with_flops(model.parts, counted.by_module)
 
 
 def _calls(process: Process, folder: Path) -> list[parts.Call] | None:

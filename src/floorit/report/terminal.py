@@ -22,7 +22,7 @@ from floorit.report import findings, images
 from floorit.report.model import NO_CUDA, PHYSICAL, Report
 from floorit.report.paths import with_short_paths
 from floorit.report.words import duration, interval, number, place, relative, several, size
-from floorit.stats import seconds
+from floorit.stats import prefixed, seconds
 
 WIDTH = 100  # in a pipe, and at most
 BAR = 24  # columns of a full bar
@@ -278,14 +278,16 @@ def _parts(parts: list[Part], how: str | None) -> list[RenderableType]:
     columns = ["forward", "backward"]
     with_recompute = any(part.recompute_seconds for part in parts)
     with_memory = any(part.activation_bytes is not None for part in parts)
-    columns += ["again"] * with_recompute + ["of the step", "parameters"] + ["keeps"] * with_memory
+    with_flops = any(part.flops for part in parts)
+    columns += ["again"] * with_recompute + ["of the step", "parameters"]
+    columns += ["keeps"] * with_memory + ["computes"] * with_flops
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
     shown = called[: MOST_PARTS if len(called) != MOST_PARTS + 1 else None]
     for part in shown:
         number_of = f" x {part.count}" if part.count > 1 else ""
         name = Text.assemble(part.name, (f"  {part.class_name}{number_of}", "dim"))
-        table.add_row(name, *_cost([part], with_recompute), *_size_of(part, with_memory))
+        table.add_row(name, *_cost([part], with_recompute), *_size_of(part, with_memory, with_flops))
     others = called[len(shown) :]
     if others:
         table.add_row(Text(f"{len(others)} others", style="dim"), *_cost(others, with_recompute))
@@ -300,9 +302,10 @@ def _cost(parts: list[Part], with_recompute: bool) -> list[str]:
     return [*map(seconds, times), f"{sum(part.share or 0.0 for part in parts):.1%}"]
 
 
-def _size_of(part: Part, with_memory: bool) -> list[str]:
+def _size_of(part: Part, with_memory: bool, with_flops: bool) -> list[str]:
     kept = size(part.activation_bytes) if part.activation_bytes is not None else ""
-    return [f"{part.parameters or 0:,}", *[kept] * with_memory]
+    computed = f"{prefixed(part.flops or 0.0)}FLOP"
+    return [f"{part.parameters or 0:,}", *[kept] * with_memory, *[computed] * with_flops]
 
 
 def _floor(floor: Floor) -> RenderableType:
