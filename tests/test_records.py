@@ -6,6 +6,7 @@ what must be found. Each has the script in it as it was then; docs/measurements 
 
 from __future__ import annotations
 
+import json
 import sys
 import tarfile
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from gpu.expected import differences
+from gpu.expected import assert_parts_cost, differences
 
 from floorit.report.build import build
 from floorit.report.model import Report
@@ -33,7 +34,8 @@ BOUND: dict[str, dict[str, Any]] = {
     "copy": {"finding": "transfer-bound", "line": 'batch = pageable.to("cuda")'},
     "compute": {"finding": "compute-bound", "line": "loss = model(x).square().mean()"},
 }
-RECORDED = sorted(path.name.partition(".")[0] for path in RECORDS.glob("*.tar.xz"))
+PARTS = "parts"  # of tests/gpu/parts.py, with what it measured itself
+RECORDED = sorted({path.name.partition(".")[0] for path in RECORDS.glob("*.tar.xz")} - {PARTS})
 
 
 class Found(NamedTuple):
@@ -45,12 +47,16 @@ class Found(NamedTuple):
     script: Path
 
 
+def _unpacked(kind: str, folder: Path) -> Path:
+    with tarfile.open(RECORDS / f"{kind}.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
 @pytest.fixture(scope="module", params=RECORDED)
 def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Found:
     kind = request.param
-    folder = tmp_path_factory.mktemp(kind)
-    with tarfile.open(RECORDS / f"{kind}.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+    folder = _unpacked(kind, tmp_path_factory.mktemp(kind))
     truth = BOUND.get(kind) or tomllib.loads((PLANTED / f"{kind}.toml").read_text())
     return Found(kind, truth, build(folder), folder / "script.py")
 
@@ -99,3 +105,8 @@ def test_no_fix_promises_more_than_its_finding_bounds(found: Found) -> None:
         for fix in finding.fixes:
             if finding.bound is not None and finding.code in ("transfer-bound", "input-bound") and fix.speedup:
                 assert fix.speedup.value <= 1.02 * finding.bound
+
+
+def test_parts_cost_what_cuda_events_said(tmp_path: Path) -> None:
+    folder = _unpacked(PARTS, tmp_path)
+    assert_parts_cost(msgspec.to_builtins(build(folder)), json.loads((folder / "times.json").read_text()))

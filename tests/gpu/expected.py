@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pytest import approx
+
 
 def differences(truth: dict[str, Any], drawn: dict[str, Any], script: Path) -> list[str]:
     """What is not as it was planted, in words."""
@@ -28,3 +30,26 @@ def differences(truth: dict[str, Any], drawn: dict[str, Any], script: Path) -> l
     promised = [fix for f in drawn["findings"] for fix in f["fixes"] if fix["speedup"]]
     too_much = [f for f in promised if f["speedup"]["value"] > truth.get("promises_at_most", float("inf"))]
     return said + [f"{fix['code']} promises {fix['speedup']['value']:.2f}x" for fix in too_much]
+
+
+def assert_parts_cost(report: dict[str, Any], own: dict[str, Any]) -> None:
+    """What a report says of the parts of parts.py, beside the CUDA events that the script recorded itself."""
+    parts = {part["name"]: part for part in report["parts"]}
+    assert list(parts) == ["stem", "stages.0", "stages.1", "again", "reduced", "head", "rest"], report["missing"]
+    for name, part in parts.items():
+        if name not in own["forward"]:
+            continue
+        assert part["forward_seconds"] == approx(own["forward"][name], rel=0.1), name
+        backward = part["backward_seconds"] + part["recompute_seconds"]
+        assert backward == approx(own["backward"][name], rel=0.1), name
+        assert part["activation_bytes"] == approx(own["kept"][name], rel=0.01), name
+    again = parts["again"]
+    assert again["recompute_seconds"] == approx(again["forward_seconds"], rel=0.15)
+    assert not [name for name, part in parts.items() if part["recompute_seconds"] and name != "again"]
+    types = {of["dtype"]: of["share"] for of in report["gpu"]["dtype_shares"]}
+    half = sum(parts["reduced"][f"{phase}_seconds"] for phase in ("forward", "backward"))
+    whole = sum(part[f"{phase}_seconds"] for part in parts.values() for phase in ("forward", "backward", "recompute"))
+    assert types["bfloat16"] == approx(half / whole, rel=0.15)  # casts and the optimizer are of either type
+    assert types["float32"] + types["bfloat16"] > 0.95
+    watched = sum(part["share"] for part in parts.values())
+    assert watched <= report["gpu"]["busy_share"] * 1.05  # the optimizer's and the loss's kernels are not among them
