@@ -219,6 +219,21 @@ def test_of_a_second_run_evaluation_and_checkpoints_are_the_first_ones() -> None
     assert not found.rungs[1].estimate
 
 
+def test_copies_from_the_host_that_nothing_runs_beside_are_a_cost_of_data() -> None:
+    second = ledger(h2d=0.1, forward=0.11, backward=0.19, eval=0.5)
+    watched = Gpu(busy_share=0.9, uploads_alone_share=0.2, step_seconds=0.4)
+    found = floor.ladder(FIRST, None, second, watched)
+    assert [r.seconds for r in found.rungs] == pytest.approx([1.0, 0.4 + 0.05 - 0.08, 0.36 - 0.08])
+    assert floor.ladder(FIRST, watched, None, None).rungs[1].seconds == pytest.approx(0.35 - 0.08)
+
+
+def test_no_rung_is_higher_than_the_one_above() -> None:
+    second = ledger(forward=0.5, backward=0.47, eval=0.5)
+    found = floor.ladder(FIRST, None, second, Gpu(busy_share=1.0, step_seconds=1.05))
+    assert [r.seconds for r in found.rungs] == pytest.approx([1.0, 1.0, 1.0])
+    assert found.gap == pytest.approx(1.0)
+
+
 def test_the_gpu_s_busy_time_is_the_lowest_rung() -> None:
     found = floor.ladder(FIRST, Gpu(busy_share=0.2, step_seconds=1.1), None, Gpu(busy_share=0.5, step_seconds=0.5))
     assert [r.name for r in found.rungs] == ["step", "without data", "without waiting"]

@@ -47,7 +47,10 @@ def ladder(
     """
     rungs = [Rung(name=STEP, seconds=ledger.mean, how="mean of the steady steps, with what lies between them")]
     busy = _busy(floor_gpu) or _busy(gpu)
-    rungs.append(_estimated(ledger, busy or 0.0) if floor is None else _measured(ledger, floor, _uploads(floor_gpu)))
+    if floor is None:
+        rungs.append(_estimated(ledger, busy or 0.0, _uploads(gpu) or 0.0))
+    else:
+        rungs.append(_measured(ledger, floor, _uploads(floor_gpu) or 0.0))
     if busy is not None:
         how = "the GPU's busy time of a step, by the kernel window; copies from the host by themselves left out"
         rungs.append(Rung(name=WITHOUT_WAITING, seconds=busy, how=how))
@@ -59,20 +62,22 @@ def ladder(
     return Floor(rungs=rungs, gap=ledger.mean / lowest if lowest else 1.0, limit=limit)
 
 
-def _estimated(ledger: Ledger, busy: float) -> Rung:
+def _estimated(ledger: Ledger, busy: float, uploads: float) -> Rung:
     """The GPU works while the host waits for data, so what it needs stays when the wait is gone."""
-    seconds = max(ledger.mean - ledger.seconds(*_DATA), busy)
+    seconds = max(ledger.mean - ledger.seconds(*_DATA) - uploads, busy)
     how = "the step less its waiting for data and for the loader to start, and no less than the GPU's work"
-    return Rung(name=WITHOUT_DATA, seconds=seconds, how=how, estimate=True)
+    return Rung(name=WITHOUT_DATA, seconds=seconds, how=how + _less(uploads), estimate=True)
 
 
-def _measured(ledger: Ledger, floor: Ledger, uploads: float | None) -> Rung:
+def _measured(ledger: Ledger, floor: Ledger, uploads: float) -> Rung:
     """A batch that is repeated is still copied to the GPU. That too is a cost of data, where nothing runs beside it."""
-    seconds = floor.mean - floor.seconds(*_DATA, *_RARE) + ledger.seconds(*_RARE) - (uploads or 0.0)
+    seconds = floor.mean - floor.seconds(*_DATA, *_RARE) + ledger.seconds(*_RARE) - uploads
     how = "the same program again, its first batches repeated; evaluation and checkpoints as in the first run"
-    if uploads:
-        how += f"; less {words(uploads)} in which the GPU did nothing but copy from the host"
-    return Rung(name=WITHOUT_DATA, seconds=seconds, how=how)
+    return Rung(name=WITHOUT_DATA, seconds=seconds, how=how + _less(uploads))
+
+
+def _less(uploads: float) -> str:
+    return f"; less {words(uploads)} in which the GPU did nothing but copy from the host" if uploads else ""
 
 
 def _busy(gpu: Gpu | None) -> float | None:
