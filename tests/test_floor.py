@@ -224,7 +224,8 @@ def test_copies_from_the_host_that_nothing_runs_beside_are_a_cost_of_data() -> N
     watched = Gpu(busy_share=0.9, uploads_alone_share=0.2, step_seconds=0.4)
     found = floor.ladder(FIRST, None, second, watched)
     assert [r.seconds for r in found.rungs] == pytest.approx([1.0, 0.4 + 0.05 - 0.08, 0.36 - 0.08])
-    assert floor.ladder(FIRST, watched, None, None).rungs[1].seconds == pytest.approx(0.35 - 0.08)
+    idler = Gpu(busy_share=0.5, uploads_alone_share=0.2, step_seconds=0.4)
+    assert floor.ladder(FIRST, idler, None, None).rungs[1].seconds == pytest.approx(0.35 - 0.08)
 
 
 def test_no_rung_is_higher_than_the_one_above() -> None:
