@@ -275,3 +275,15 @@ def test_an_item_in_a_program_that_the_gpu_limits_gains_nothing() -> None:
     [found] = plan.sync_gains([point], of)
     assert found.gain is not None
     assert found.gain.high < 1.03
+
+
+def test_an_optimizer_that_takes_tensors_one_by_one_gains_most_by_being_fused() -> None:
+    """Half of the step issues it, and the GPU is idle meanwhile: a quarter of that is left."""
+    program = Program(host={"forward": 0.02, "backward": 0.03, "optimizer": 0.05}, gpu={"optimizer": 0.002})
+    by_one = said("fused", known(program, settings={"optimizer.foreach": False}))
+    assert isinstance(by_one, Estimate)
+    assert by_one.value == pytest.approx(1 / (1 - 0.75 / 2), rel=0.03)
+    assert 1.3 < by_one.low < by_one.value < by_one.high < 2
+    by_many = said("fused", known(program, settings={}))
+    assert isinstance(by_many, Estimate)
+    assert by_many.value < by_one.value
