@@ -19,7 +19,7 @@ from floorit.analyse import floor, iterations, limit
 from floorit.analyse.gpu import Gpu
 from floorit.events import Process, Rates
 from floorit.replay import Row
-from floorit.report import build
+from floorit.report import ladder
 from floorit.runfile import FloorRun
 
 RATES = Rates(
@@ -233,10 +233,10 @@ def test_the_script_runs_in_an_interpreter_of_its_own(tmp_path: Path, monkeypatc
 def test_why_there_is_none_is_said(
     second: object, ended: FloorRun | None, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "_used_cuda", lambda process: True)
+    monkeypatch.setattr(ladder, "used_cuda", lambda process: True)
     counted = SimpleNamespace(process=SimpleNamespace(counts=[], missing=second), iterations=None)
     given = counted if isinstance(second, list) else second
-    found, said = build._limit(SimpleNamespace(process=None), given, ended, None)  # type: ignore[arg-type]
+    found, said = ladder.of_limit(SimpleNamespace(process=None), given, ended, None)  # type: ignore[arg-type]
     assert found is None
     assert {(m.what, m.reason) for m in said} == {("floor: the physical limit", reason), ("gpu.mfu", reason)}
 
@@ -253,8 +253,8 @@ def test_why_there_is_none_is_said(
 def test_what_was_counted_meets_the_rates(
     done: limit.Work, ended: FloorRun, reason: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "_used_cuda", lambda process: True)
+    monkeypatch.setattr(ladder, "used_cuda", lambda process: True)
     trained = SimpleNamespace(process=None, iterations=None)
-    found, said = build._limit(trained, trained, ended, done)  # type: ignore[arg-type]
+    found, said = ladder.of_limit(trained, trained, ended, done)  # type: ignore[arg-type]
     assert {m.reason for m in said} == ({reason} if reason else set())
     assert (found is None) == (done.device == "cpu" or ended.rates is None)

@@ -14,21 +14,19 @@ from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
 from floorit.analyse.job import Job
 from floorit.analyse.ledger import Entry, Line
-from floorit.analyse.parts import Part
 from floorit.analyse.settings import Setting
 from floorit.diagnose.settings import word
 from floorit.hardware import Environment
 from floorit.report import findings, images
+from floorit.report import parts as of_model
 from floorit.report.model import NO_CUDA, PHYSICAL, Report
 from floorit.report.paths import with_short_paths
 from floorit.report.words import duration, interval, number, place, relative, several, size
-from floorit.stats import prefixed, seconds
+from floorit.stats import seconds
 
 WIDTH = 100  # in a pipe, and at most
 BAR = 24  # columns of a full bar
 SMALL = 0.005  # shares under this are gathered in one row
-MOST_PARTS = 6  # of the model, named
-SOME = 0.05  # of a step: where no part of the model has as much, they are not shown
 WITH_LINE = 0.02  # of a phase with less, the line that was seen most is chance
 _COLOURS = {
     "data_wait": "red",
@@ -103,7 +101,7 @@ def render(report: Report) -> RenderableType:
             parts += [_workers(report.workers), *_images(report), Text()]
         if report.gpu is not None:
             parts += [_gpu(report.gpu), Text()]
-        parts += _parts(report.parts, report.parts_how)
+        parts += of_model.render(report.parts, report.parts_how)
         if report.floor is not None:
             parts += [_floor(report.floor), Text()]
         parts += [*_lines(report), *_settings(report.settings), *findings.render(report.findings)]
@@ -266,46 +264,6 @@ def _gpu(gpu: Gpu) -> RenderableType:
         kinds += "; in " + ", ".join(f"{of.dtype} {of.share:.0%}" for of in gpu.dtype_shares if of.share >= SMALL)
     idle = [Text(f"  {i.share:5.1%} idle: {_IDLE[i.cause]}{_at(i.where)}") for i in gpu.idle if i.share >= SMALL]
     return Group(Text(" · ".join(filter(None, [*parts, used, peak, power]))), Text(f"  kernels: {kinds}"), *idle)
-
-
-def _parts(parts: list[Part], how: str | None) -> list[RenderableType]:
-    """The parts of the model that cost most, and what the others do."""
-    called = sorted((part for part in parts[:-1] if part.share is not None), key=lambda part: -part.seconds)
-    if len(called) < 2 or (called[0].share or 0.0) < SOME:
-        return []
-    table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim", pad_edge=False)
-    table.add_column("the model's parts that cost most", no_wrap=True)
-    columns = ["forward", "backward"]
-    with_recompute = any(part.recompute_seconds for part in parts)
-    with_memory = any(part.activation_bytes is not None for part in parts)
-    with_flops = any(part.flops for part in parts)
-    columns += ["again"] * with_recompute + ["of the step", "parameters"]
-    columns += ["keeps"] * with_memory + ["computes"] * with_flops
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
-    shown = called[: MOST_PARTS if len(called) != MOST_PARTS + 1 else None]
-    for part in shown:
-        number_of = f" x {part.count}" if part.count > 1 else ""
-        name = Text.assemble(part.name, (f"  {part.class_name}{number_of}", "dim"))
-        table.add_row(name, *_cost([part], with_recompute), *_size_of(part, with_memory, with_flops))
-    others = called[len(shown) :]
-    if others:
-        table.add_row(Text(f"{len(others)} others", style="dim"), *_cost(others, with_recompute))
-    table.add_row(Text("the rest of the passes", style="dim"), *_cost(parts[-1:], with_recompute))
-    return [table, Text(f"  by {how}", style="dim"), Text()]
-
-
-def _cost(parts: list[Part], with_recompute: bool) -> list[str]:
-    """Seconds of some parts together, and their share."""
-    times = [sum(part.forward_seconds or 0.0 for part in parts), sum(part.backward_seconds or 0.0 for part in parts)]
-    times += [sum(part.recompute_seconds or 0.0 for part in parts)] * with_recompute
-    return [*map(seconds, times), f"{sum(part.share or 0.0 for part in parts):.1%}"]
-
-
-def _size_of(part: Part, with_memory: bool, with_flops: bool) -> list[str]:
-    kept = size(part.activation_bytes) if part.activation_bytes is not None else ""
-    computed = f"{prefixed(part.flops or 0.0)}FLOP"
-    return [f"{part.parameters or 0:,}", *[kept] * with_memory, *[computed] * with_flops]
 
 
 def _floor(floor: Floor) -> RenderableType:

@@ -1,0 +1,60 @@
+"""A process that trained, as the report sees it."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from floorit.analyse import iterations, ledger
+from floorit.events import Process
+from floorit.record import wire
+from floorit.report.model import StepFacts
+from floorit.stats import median
+
+
+class Trained(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that trained, and its iterations."""
+
+    process: Process
+    iterations: iterations.Iterations
+    ledger: ledger.Ledger
+    step: StepFacts
+
+
+def examine(process: Process, warmup: int | None = None) -> Trained | None:
+    """A process with its ledger; None if it never trained."""
+    found = iterations.find(process, warmup)
+    if found is None:
+        return None
+    drawn = ledger.draw(process, found)
+    times = found.after_warmup
+    middle = median(times)
+    if middle is None:
+        return None
+    step = StepFacts(mean=drawn.mean, seconds=middle, p95=float(np.percentile(times, 95)))
+    return Trained(process=process, iterations=found, ledger=drawn, step=step)
+
+
+def batch(trained: Trained) -> float | None:
+    """Samples in a batch of one rank, where they were counted."""
+    return float(trained.iterations.samples[trained.iterations.warmup :].mean()) or None
+
+
+def used_cuda(process: Process) -> bool:
+    """Whether anything was seen of a GPU."""
+    watched = process.memory_peak is not None or "file" in (process.window or {})
+    return bool(watched or len(process.device) or process.syncs or process.rows["seconds"][:, wire.H2D].any())
+
+
+def stretch(trained: Trained) -> tuple[float, float]:
+    """When the steps after warm-up began, and when the last row ended."""
+    after = np.flatnonzero(trained.iterations.of_row >= trained.iterations.warmup)
+    return float(trained.process.starts()[after[0]]), float(trained.process.rows["end"][-1])
+
+
+def watched(trained: Trained) -> tuple[float, float] | None:
+    """When the kernel window slowed steps down, and until when."""
+    rows = np.flatnonzero(trained.iterations.windowed)
+    if not len(rows):
+        return None
+    return float(trained.process.starts()[rows[0]]), float(trained.process.rows["end"][rows[-1]])

@@ -1,0 +1,104 @@
+"""What the windows saw, and what of it is not known: the GPU's time, the model's parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from floorit.analyse import gpu, limit, machine, parts, trace
+from floorit.events import Process
+from floorit.report.model import NO_CUDA, Missing
+from floorit.report.trained import Trained, used_cuda
+from floorit.runfile import RunFile
+
+
+def of_gpu(
+    trained: Trained, folder: Path, run: RunFile, vital: machine.Machine | None
+) -> tuple[gpu.Gpu | None, list[Missing]]:
+    """The GPU's own time and power; what of it is not known, and why."""
+    process = trained.process
+    if not used_cuda(process):
+        return None, [Missing(what="gpu", reason=NO_CUDA)]
+    found, said = _in_window(trained, folder, run), []
+    if isinstance(found, str):
+        said.append(Missing(what="gpu.busy_share", reason=found))
+        found = gpu.Gpu()
+    use = vital.gpu if vital is not None else None
+    if use is None or use.power_watts is None:
+        said.append(Missing(what="gpu.power_watts", reason="no sample of the GPU's power was taken while it trained"))
+    drawn = use.power_watts.value if use is not None and use.power_watts is not None else None
+    limit = use.power_limit_watts if use is not None else None
+    known = {"memory_peak": process.memory_peak, "power_watts": drawn, "power_limit_watts": limit}
+    return msgspec.structs.replace(found, **known), said
+
+
+def _in_window(trained: Trained, folder: Path, run: RunFile) -> gpu.Gpu | str:
+    """What the kernel window saw, or why there is nothing."""
+    window = trained.process.window
+    seen = _seen(trained, window, "kernel window", folder, run)
+    return seen if isinstance(seen, str) else gpu.examine(trained.process, trained.iterations, window or {}, seen)
+
+
+def of_parts(trained: Trained, folder: Path, run: RunFile) -> tuple[parts.Parts | None, list[Missing]]:
+    """What the parts of the model cost; what of it is not known, and why."""
+    window = trained.process.parts
+    found: parts.Parts | str | trace.Trace = _seen(trained, window, "window of the model's parts", folder, run)
+    if isinstance(found, trace.Trace):
+        calls = _calls(trained.process, folder)
+        found = parts.examine(trained.process, trained.iterations, window or {}, found, trained.ledger, calls)
+    if isinstance(found, str):
+        return None, [Missing(what="parts", reason=found)]
+    said = []
+    if not found.on_gpu:
+        reason = "torch counts the memory of tensors on a GPU only"
+        said.append(Missing(what="parts.activation_bytes", reason=reason))
+    uncalled = [part.name for part in found.parts if part.forward_seconds is None]
+    if uncalled:
+        reason = f"no call of {', '.join(uncalled)} was seen: what it does, if anything, is in the rest"
+        said.append(Missing(what="parts", reason=reason))
+    if found.left_out:
+        reason = f"the model has too many: {found.left_out} with few parameters are in the rest"
+        said.append(Missing(what="parts", reason=reason))
+    return found, said
+
+
+def with_flops(model: parts.Parts | None, counted: limit.Work | None) -> list[parts.Part]:
+    """The parts, with what each computes where that was counted."""
+    if model is None:
+        return []
+    return model.parts if counted is None else parts.with_flops(model.parts, counted.by_module)
+
+
+def how(found: parts.Parts) -> str:
+    """How their seconds were found."""
+    if found.on_gpu:
+        return f"kernels of {found.steps} watched steps"
+    return f"the host's time in {found.steps} watched steps, scaled to the ledger's passes"
+
+
+def _calls(process: Process, folder: Path) -> list[parts.Call] | None:
+    """Of the parts, timed without operators; None where there is a GPU to tell."""
+    if process.calls is None or "file" not in process.calls:
+        return None
+    try:
+        return msgspec.json.decode((folder / Path(process.calls["file"]).name).read_bytes(), type=list[parts.Call])
+    except (OSError, ValueError):
+        return None
+
+
+def _seen(trained: Trained, window: dict[str, Any] | None, name: str, folder: Path, run: RunFile) -> trace.Trace | str:
+    """The trace of a window, or why there is none."""
+    if window is None and not run.window:
+        return f"the {name} was switched off (--no-window)"
+    if window is None and trained.iterations.slowed.any() and trained.process.ended is None:
+        return f"the program was killed while the {name} was open"
+    if window is None:
+        return f"the program ended before the {name} could open: train longer"
+    if "file" not in window:
+        return f"there is no {name}: {window.get('reason')}"
+    try:
+        return trace.parse((folder / Path(window["file"]).name).read_bytes())
+    except (OSError, ValueError) as error:
+        return f"the trace of the {name} cannot be read: {error}"
