@@ -23,7 +23,6 @@ class Products:
     def __init__(self):
         self.flops = {}  # (device, precision, path of the module, pass) -> operations
         self.unseen = set()  # names of operations that cannot be counted
-        self.failure = None  # why the count is of no use
 
     def add(self, key, flops):
         self.flops[key] = self.flops.get(key, 0) + flops

@@ -22,10 +22,6 @@ from floorit.report.trained import Trained
 from floorit.runfile import RECORD, RunFile, load
 from floorit.stats import mean, rate
 
-_NO_LOADER = [
-    Missing(what="floor", reason="the batches do not come from a DataLoader of torch's: what they cost is unknown")
-]
-
 
 def build(folder: Path, warmup: int | None = None) -> Report:
     """The report of the record in `folder`; with another number of steps to leave out than the run was given."""
@@ -80,9 +76,8 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
     second = floors.second_run(folder, run.floor)
     counted = limit.count(second.process, second.iterations) if isinstance(second, Trained) else None
     lowest, unlimited = floors.of_limit(first, second, run.floor, counted)
-    ladder, below = (
-        floors.of_floor(first, watched, second, folder, run, lowest) if workers is not None else (None, _NO_LOADER)
-    )
+    has_loader = workers is not None
+    ladder, below = floors.of_floor(first, watched, second, folder, run, lowest, has_loader=has_loader)
     points = syncs.find(first.process, first.iterations)
     in_force = settings.compare(first.process, first.iterations, run.told, len(trained))
     facts_of_run = _run_facts(trained, run.stopped)
@@ -111,12 +106,7 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
     findings = verdict.diagnose(facts, points, bare.out_of_memory)
     whole, unknown = _job(first, run)
     model, unseen = windows.of_parts(first, reader.folder, run)
-    if watched is not None:
-        if model is None or not model.dtypes:
-            reason = "kernels' operators are known only where the model's parts were watched"
-            unseen.append(Missing(what="gpu.dtype_shares", reason=reason))
-        else:
-            watched = msgspec.structs.replace(watched, dtype_shares=model.dtypes)
+    watched, untyped = windows.with_types(watched, model)
     return msgspec.structs.replace(
         bare,
         run=facts_of_run,
@@ -132,7 +122,16 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
         syncs=points,
         settings=in_force,
         findings=findings,
-        missing=[*bare.missing, *unwatched, *unseen, *below, *unlimited, *unknown, *_workers_missing(workers)],
+        missing=[
+            *bare.missing,
+            *unwatched,
+            *unseen,
+            *untyped,
+            *below,
+            *unlimited,
+            *unknown,
+            *_workers_missing(workers),
+        ],
         ranks=[Rank(rank=t.process.rank, step=t.step, ledger=t.ledger.entries) for t in trained] if trained[1:] else [],
     )
 

@@ -34,8 +34,13 @@ def of_floor(
     folder: Path,
     run: RunFile,
     lowest: limit.Limit | None,
-) -> tuple[floor.Floor, list[Missing]]:
+    *,
+    has_loader: bool,
+) -> tuple[floor.Floor | None, list[Missing]]:
     """The ladder, and what of it is not known."""
+    if not has_loader:
+        reason = "the batches do not come from a DataLoader of torch's: what they cost is unknown"
+        return None, [Missing(what="floor", reason=reason)]
     if second is None:
         reason = "it is an estimate from the ledger: `floorit run --floor` measures it"
         return floor.ladder(first.ledger, watched, None, None), [Missing(what="floor: without data", reason=reason)]

@@ -64,6 +64,16 @@ def of_parts(trained: Trained, folder: Path, run: RunFile) -> tuple[parts.Parts 
     return found, said
 
 
+def with_types(watched: gpu.Gpu | None, model: parts.Parts | None) -> tuple[gpu.Gpu | None, list[Missing]]:
+    """The GPU's time with the types of number that its kernels computed in, which the parts' window tells."""
+    if watched is None:
+        return None, []
+    if model is None or not model.dtypes:
+        reason = "kernels' operators are known only where the model's parts were watched"
+        return watched, [Missing(what="gpu.dtype_shares", reason=reason)]
+    return msgspec.structs.replace(watched, dtype_shares=model.dtypes), []
+
+
 def with_flops(model: parts.Parts | None, counted: limit.Work | None) -> list[parts.Part]:
     """The parts, with what each computes where that was counted."""
     if model is None:
