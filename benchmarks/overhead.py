@@ -18,9 +18,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -33,8 +34,9 @@ BARE, AGAIN, RECORDED, PROFILED = "bare", "bare (A/A)", "floorit run", "torch.pr
 ARMS = (BARE, AGAIN, RECORDED, PROFILED)
 SIZES = (1, 5, 50)
 TURN = 0.1  # seconds of a turn, roughly
-PROFILED_SHARE = 0.25  # of the turns of the other arms, and of their steps: what it collects takes long to put away
+PROFILED_SHARE = 0.15  # of the turns of the other arms, and of their steps: what it collects takes long to put away
 SETTLE = 2  # steps at the start of a turn that fill the caches again; not counted
+ONE_GPU = threading.Lock()  # held by the round that trains on it, while others start and end
 PROMISED_SHARE, PROMISED_MS = 0.01, 0.05
 # What a row is of -> of the steps of a turn.
 OF_TURN = {"median": "median", "mean": "mean", "middle": "mean"}
@@ -42,16 +44,17 @@ OF_TURN = {"median": "median", "mean": "mean", "middle": "mean"}
 
 def main():
     options = arguments()
-    rounds, began = [], time.monotonic()
+    end = time.monotonic() + options.budget if options.budget else math.inf
+    rounds = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        while len(rounds) < options.rounds:
-            spent = time.monotonic() - began
-            if rounds and options.budget and spent * (len(rounds) + options.jobs) / len(rounds) > options.budget:
-                break  # more would take too long
+        for number, found in enumerate(pool.map(functools.partial(measure, options, end), range(options.rounds)), 1):
+            if found is None:
+                continue  # no time was left
+            rounds.append(found)
             if options.verbose or sys.stderr.isatty():
-                print(f"round {len(rounds) + 1} of {options.rounds}", file=sys.stderr, flush=True)
-            numbers = range(len(rounds), min(len(rounds) + options.jobs, options.rounds))
-            rounds += pool.map(functools.partial(measure, options), numbers)
+                print(f"round {number} of {options.rounds}", file=sys.stderr, flush=True)
+    if not rounds:
+        sys.exit("no round ended within the budget")
     result = {"about": about(len(rounds), rounds[0]["about"]), "rows": rows(rounds, options)}
     if options.json:
         options.json.write_text(json.dumps({**result, "rounds": rounds}, indent=1) + "\n")
@@ -65,16 +68,23 @@ def arguments():
     parser.add_argument("--turns", type=int, default=14, help="of each process for each size in a round (default 14)")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, choices=SIZES, help="milliseconds a step")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--jobs", type=int, default=1, help="rounds at the same time, each on cores of its own")
-    parser.add_argument("--without-profiler", action="store_true", help="leave torch.profiler out: more rounds an hour")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=1,
+        help="rounds at the same time, each on cores of its own; they train on a GPU one after the other",
+    )
+    parser.add_argument("--profiled-rounds", type=int, metavar="N", help="those in which torch.profiler takes part")
     parser.add_argument("--one-thread", action="store_true", help="no thread in the bare program but its main one")
     parser.add_argument("--quick", action="store_true", help="3 rounds of 10 turns")
-    parser.add_argument("--budget", type=float, metavar="SECONDS", help="begin no round that would end later")
+    parser.add_argument("--budget", type=float, metavar="SECONDS", help="let no turns begin later")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there too")
     parser.add_argument("--verbose", action="store_true", help="a line a round, also where stderr is no terminal")
     options = parser.parse_args()
     if options.quick:
         options.rounds, options.turns = min(options.rounds, 3), min(options.turns, 10)
+    if options.profiled_rounds is None:
+        options.profiled_rounds = options.rounds
     return options
 
 
@@ -84,8 +94,8 @@ def arguments():
 class Arm:
     """A running program that trains when it is asked to."""
 
-    def __init__(self, name, options, folder, core):
-        command = [sys.executable, str(STEP), "--device", options.device, "--core", str(core)]
+    def __init__(self, name, options, folder, cores):
+        command = [sys.executable, str(STEP), "--device", options.device, "--cores", *map(str, cores)]
         if options.one_thread:
             command.append("--one-thread")
         if name == PROFILED:
@@ -124,21 +134,22 @@ class Arm:
         return json.loads(line)
 
 
-def measure(options, number):
-    """One round: for each size and arm, the milliseconds of its turns."""
+def measure(options, end, number):
+    """One round: for each size and arm, the milliseconds of its turns. None if that can't begin before the end."""
+    if number and time.monotonic() > end:
+        return None
     cores = sorted(os.sched_getaffinity(0))
-    core = cores[number * 2 % len(cores)]  # every second: two that are next to each other may be one
+    first = number * 2 % len(cores)  # every second: two that are next to each other may be one
     with tempfile.TemporaryDirectory(prefix="floorit-overhead-") as folder, ExitStack() as stack:
-        wanted = arms_of(options)
+        wanted = [arm for arm in ARMS if arm != PROFILED or number < options.profiled_rounds]
         names = random.sample(wanted, len(wanted))
-        started = {name: Arm(name, options, Path(folder), core) for name in names}
+        started = {name: Arm(name, options, Path(folder), cores[first : first + 2]) for name in names}
         arms = {name: stack.enter_context(arm) for name, arm in started.items()}
-        found = {size: take_turns(arms, size, options.turns) for size in options.sizes}
+        with ONE_GPU if options.device == "cuda" else nullcontext():
+            if number and time.monotonic() > end:
+                return None
+            found = {size: take_turns(arms, size, options.turns) for size in options.sizes}
         return {"about": arms[BARE].about, **found}
-
-
-def arms_of(options):
-    return [arm for arm in ARMS if arm != PROFILED or not options.without_profiler]
 
 
 def take_turns(arms, size, turns):
@@ -168,13 +179,13 @@ def rows(rounds, options):
     """On a GPU the host runs ahead, so that only the wall time of a whole turn means anything. There the middle turn
     counts: into one of them the kernel window falls, which is a cost of the run and not of a step."""
     shown = ("middle",) if options.device == "cuda" else ("median", "mean")
-    others = [arm for arm in arms_of(options) if arm != BARE]
+    others = [arm for arm in ARMS[1:] if arm != PROFILED or options.profiled_rounds]
     return [row(rounds, size, arm, statistic) for size in options.sizes for statistic in shown for arm in others]
 
 
 def row(rounds, size, arm, statistic):
     """One arm against bare, over the rounds."""
-    ratios = [ratio(r[size][BARE], r[size][arm], statistic) for r in rounds]
+    ratios = [ratio(r[size][BARE], r[size][arm], statistic) for r in rounds if arm in r[size]]
     over_rounds = stats.mean(np.array(ratios))
     percent = [100 * math.expm1(x) for x in (over_rounds.value, over_rounds.low, over_rounds.high)]
     step = statistics.median(turn[OF_TURN[statistic]] for r in rounds for turn in r[size][BARE])

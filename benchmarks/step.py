@@ -30,7 +30,7 @@ def main():
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--profiler", action="store_true", help="with torch.profiler around the loop")
     parser.add_argument("--one-thread", action="store_true", help="have no other thread in the process")
-    parser.add_argument("--core", type=int, help="train on this core, from the second turn on")
+    parser.add_argument("--cores", type=int, nargs="+", help="train on the first of these, from the second turn on")
     options = parser.parse_args()
     if not options.one_thread:
         start_pool()
@@ -44,8 +44,8 @@ def main():
         with profiling(options.device) if options.profiler else contextlib.nullcontext():
             times, wall = trainings[size].run(steps)
         answer(times=times, wall=wall)
-        if options.core is not None:  # threads that were started in the first turn may go where they like
-            os.sched_setaffinity(0, {options.core})
+        if options.cores:
+            stay_on(options.cores, options.device)
 
 
 def start_pool():
@@ -56,6 +56,16 @@ def start_pool():
     """
     torch.set_num_threads(2)
     torch.ones(1 << 20).add_(1)
+
+
+def stay_on(cores, device):
+    """Train on the first core. On a GPU another thread runs the backward pass: it has the last one. Else threads that
+    were started in the first turn may go where they like."""
+    os.sched_setaffinity(0, cores[:1])
+    if device == "cuda":
+        for thread in map(int, os.listdir("/proc/self/task")):
+            if thread != os.getpid():
+                os.sched_setaffinity(thread, cores[-1:])
 
 
 def answer(**fields):

@@ -14,8 +14,8 @@ from time import perf_counter, perf_counter_ns
 
 # Seconds between looks, on average, and between flushes: few at first, so that a short run has lines too, then in
 # proportion to the time it has run. Each takes the GIL from the program for a moment.
-LOOKS = (0.02, 0.4, 1 / 100)  # at first, at most, share of the time it has run
-FLUSHES = (0.1, 0.4, 1 / 10)  # so at most the last second is not in the record
+LOOKS = (0.025, 0.4, 1 / 60)  # at first, at most, share of the time it has run
+FLUSHES = (0.1, 0.4, 1 / 5)  # so at most the last second is not in the record
 # While it looks, a thread that waits for the GIL gets it after so many seconds, not after Python's 5 ms: else looks
 # would be put off to the next call that happens to release it, and pure Python would never be seen.
 SWITCH_INTERVAL = 5e-5
@@ -24,6 +24,7 @@ MOST_STACKS = 5_000  # the same for what led to them
 DEPTH = 200  # frames looked at
 
 USER, LIBRARY, TORCH, STDLIB, OURS = "user", "library", "torch", "stdlib", "ours"
+_OURS = -1  # instead of the number of a line, where the line is ours
 _CHECKPOINTING = os.path.join("torch", "utils", "checkpoint.py")
 
 
@@ -38,9 +39,7 @@ class Sampler:
         self._running = None
         self._began = None  # when it first looked
         self._blind = False  # a look has failed: no more of them
-        self.places = {}
-        self._numbers = count(1)
-        self._stacks = {}  # places, innermost first -> number
+        self._forget_places()
         self._looks = []
         self.awake = None  # in a worker: a list of one, true while it fetches
 
@@ -71,10 +70,15 @@ class Sampler:
         """In a forked child: nothing runs, nothing was seen, no place was written to this file."""
         self._running = None
         self._began = None
+        self._forget_places()
+        self._looks = []
+
+    def _forget_places(self):
         self.places = {}
         self._numbers = count(1)
-        self._stacks = {}
-        self._looks = []
+        self._stacks = {}  # places, innermost first -> number
+        self._points = {}  # see _point
+        self._untold = []  # places and stacks that are new
 
     @property
     def running(self):
@@ -128,15 +132,34 @@ class Sampler:
             if frame is None:
                 break
             code = frame.f_code
-            kind = origin(code.co_filename)
-            if self.awake is not None and code.co_name == "_worker_loop":
-                break  # below it a forked worker has its parent's stack
-            if leaf is None and kind is not OURS:
-                leaf = self.place(code, frame.f_lineno, kind)
-            if kind is USER or (kind is TORCH and code.co_filename.endswith(_CHECKPOINTING)):
-                places.append(self.place(code, frame.f_lineno, kind))
+            point = self._points.get((id(code), frame.f_lasti))
+            if point is None or (leaf is None and not point[1]):
+                point = self._point(frame, leaf is None)
+            _, number, leads, ends = point
+            if ends:
+                break
+            if leads:
+                places.append(number)
+            if leaf is None and number != _OURS:
+                leaf = number
             frame = frame.f_back
         return tuple(places), leaf
+
+    def _point(self, frame, is_leaf):
+        """What a look needs to know of an instruction, worked out once: finding its line takes Python long.
+
+        Its code (kept, so that no other gets its id); the number of its line (0 where nobody has asked for it yet);
+        whether the line is one of those that lead to where the program is; whether the stack ends before it.
+        """
+        code = frame.f_code
+        kind = origin(code.co_filename)
+        leads = kind is USER or (kind is TORCH and code.co_filename.endswith(_CHECKPOINTING))
+        number = _OURS if kind is OURS else self.place(code, frame.f_lineno, kind) if leads or is_leaf else 0
+        ends = self.awake is not None and code.co_name == "_worker_loop"  # below, a forked worker has its parent's
+        point = (code, number, leads, ends)
+        if len(self._points) < MOST_PLACES:
+            self._points[id(code), frame.f_lasti] = point
+        return point
 
     def _stack(self, places):
         """The number of a stack, told to the record when it is first seen; 0 where no frame is the user's."""
@@ -149,7 +172,7 @@ class Sampler:
                 number = self._stacks.get(places)
             if number is None:
                 number = self._stacks[places] = len(self._stacks) + 1
-                self._writer.note("stack", pid=os.getpid(), id=number, places=places)
+                self._untold.append(("stack", {"id": number, "places": places}))
         return number
 
     def place(self, code, line, kind):
@@ -166,22 +189,21 @@ class Sampler:
                 more["first"] = code.co_firstlineno
             if kind is USER and self.awake is not None:
                 more["calls"] = _names(code, line)
-            self._writer.note(
-                "place",
-                pid=os.getpid(),
-                id=number,
-                file=os.path.abspath(code.co_filename) if kind is USER else code.co_filename,
-                line=line,
-                function=function or code.co_name,
-                origin=kind,
-                **more,
-            )
+            file = os.path.abspath(code.co_filename) if kind is USER else code.co_filename
+            more.update(id=number, file=file, line=line, function=function or code.co_name, origin=kind)
+            self._untold.append(("place", more))
         return number
 
     def take(self):
         """The looks since the last call."""
         looks, self._looks = self._looks, []
         return looks
+
+    def tell(self):
+        """Note the places and stacks that are new. Not as they are met: one after the other takes a fraction of it."""
+        untold, self._untold = self._untold, []
+        for kind, fields in untold:
+            self._writer.note(kind, pid=os.getpid(), **fields)
 
 
 def _names(code, line):
