@@ -3,7 +3,8 @@
 In every round each arm is a fresh process. They take turns: a turn is a short stretch of steps, one process trains
 while the others wait, in random order, so that what else the machine does falls on all of them alike. They train on the
 same core, another in each round. Each turn is compared with the bare program's turn beside it; the interval is over
-rounds. The promise that is checked: at most 1 % of a step or 0.05 ms, whichever is larger.
+rounds. What is measured is a program that has trained for a while: what comes once in a run is over by then. The
+promise that is checked: at most 1 % of a step or 0.05 ms, whichever is larger.
 """
 
 import argparse
@@ -33,6 +34,7 @@ FLOORIT = [sys.executable, "-m", "floorit"]
 BARE, AGAIN, RECORDED, PROFILED = "bare", "bare (A/A)", "floorit run", "torch.profiler"
 ARMS = (BARE, AGAIN, RECORDED, PROFILED)
 SIZES = (1, 5, 50)
+WARM_UP = 6.0  # seconds that all arms train first, at the same time: in them fall the windows, which come once in a run
 TURN = 0.1  # seconds of a turn, roughly
 PROFILED_SHARE = 0.15  # of the turns of the other arms, and of their steps: what it collects takes long to put away
 SETTLE = 2  # steps at the start of a turn that fill the caches again; not counted
@@ -108,7 +110,7 @@ class Arm:
         )
 
     def __enter__(self):
-        self.about = self._answer()
+        self.about = self.answer()
         return self
 
     def __exit__(self, *_):
@@ -117,16 +119,21 @@ class Arm:
         self._process.wait()
         self._stderr.close()
 
+    def ask(self, size, steps):
+        """Have it train."""
+        self._process.stdin.write(f"{size} {steps}\n")
+        self._process.stdin.flush()
+
     def turn(self, size, steps):
         """Milliseconds of each step, and of a step on average, after those that settle."""
-        self._process.stdin.write(f"{size} {steps + SETTLE}\n")
-        self._process.stdin.flush()
-        answer = self._answer()
+        self.ask(size, steps + SETTLE)
+        answer = self.answer()
         times = answer["times"]
         wall = answer["wall"] - sum(times[:SETTLE])
         return {"median": statistics.median(times[SETTLE:]) * 1e3, "mean": wall / steps * 1e3}
 
-    def _answer(self):
+    def answer(self):
+        """The next line that it says."""
         line = self._process.stdout.readline()
         if not line:
             self._stderr.seek(0)
@@ -148,8 +155,16 @@ def measure(options, end, number):
         with ONE_GPU if options.device == "cuda" else nullcontext():
             if number and time.monotonic() > end:
                 return None
+            warm_up(arms.values(), options.sizes[0])
             found = {size: take_turns(arms, size, options.turns) for size in options.sizes}
         return {"about": arms[BARE].about, **found}
+
+
+def warm_up(arms, size):
+    for arm in arms:
+        arm.ask(size, round(WARM_UP * 1e3 / size))
+    for arm in arms:
+        arm.answer()
 
 
 def take_turns(arms, size, turns):

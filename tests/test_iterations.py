@@ -55,6 +55,19 @@ class Rows:
         return iterations.find(process)
 
 
+def test_a_batch_at_which_the_loop_is_left_is_no_step():
+    rows = Rows().start()
+    for iterator in (1, 2):
+        rows.train(20, iterator=iterator).train(1, iterator=iterator, steps=0, backwards=0, flags=0)
+    found = rows.find()
+    assert (found.count, found.optimizer_steps, found.accumulation) == (40, 40, 1.0)
+    assert found.kind[[21, 42]].tolist() == [BETWEEN, BETWEEN]
+
+
+def test_a_batch_that_is_skipped_is_one():
+    assert Rows().start().train(9).train(1, steps=0, backwards=0, flags=0).train(10).find().count == 20
+
+
 def test_one_row_a_batch_is_one_iteration_each():
     found = Rows().start().train(20).end_pass().find()
     assert (found.border, found.count, found.optimizer_steps, found.accumulation) == ("batches", 20, 20, 1.0)

@@ -32,7 +32,11 @@ _LOADING = (DATA_WAIT, EPOCH_GAP)
 # What began a row.
 START, BATCH, EXHAUSTED, OPTIMIZER_STEP, BACKWARD_CALL = range(5)
 # What was seen in a row.
-GRAD_FORWARD, NO_GRAD_FORWARD, COMPILED, ANOMALY, WINDOW = 1, 2, 4, 8, 16
+GRAD_FORWARD, NO_GRAD_FORWARD, COMPILED, ANOMALY, WINDOW, NAP = 1, 2, 4, 8, 16, 32
+_LASTING = GRAD_FORWARD | ANOMALY  # which a nap does not see, and which last
+_UNTOLD = (OTHER, FORWARD, LOSS, BACKWARD, OPTIMIZER)  # which it does not tell apart
+CLOSELY = 64  # steps by which it is divided
+MOST = 20  # times their mean: more of it is not divided
 NO_QUEUE = 0xFFFF  # `ready` of a row whose loader has no queue
 
 # What an open phase was opened by, besides the phases themselves.
@@ -85,6 +89,28 @@ class Span(msgspec.Struct):
     place: int  # the program's line that it began at; 0: not known
 
 
+class Nap:
+    """A stretch in which the model, its gradients and the optimizer were not told apart: see record/naps.py.
+
+    Their time is divided as it was in the last steps that were looked at closely. What is far more than they took is
+    left to the program's own code: something else happened there.
+    """
+
+    def __init__(self, closely: Iterable[Row]) -> None:
+        rows = list(closely)
+        self.flags = NAP | (rows[-1].flags & _LASTING if rows else 0)
+        spent = [sum(row.spent[phase] for row in rows) for phase in _UNTOLD]
+        self._most = MOST * sum(spent) / len(rows) if rows else 0.0
+        self._shares = [part / sum(spent) for part in spent] if sum(spent) else []
+
+    def divide(self, spent: list[int]) -> None:
+        """Divide what passed outside of what is told in a nap, too."""
+        divided = min(spent[OTHER], int(self._most))
+        spent[OTHER] -= divided
+        for phase, share in zip(_UNTOLD, self._shares, strict=False):
+            spent[phase] += round(divided * share)
+
+
 class _Moment(msgspec.Struct):
     """A point in an open row at which it may have to be split."""
 
@@ -116,6 +142,9 @@ class Replay:
         self._line = 0  # of the last event
         self._pending_stretches: list[Stretch] = []
         self._in_window = False
+        self._nap = Nap(())  # the last
+        self._naps = False
+        self._closely: deque[Row] = deque(maxlen=CLOSELY)  # the last steps that were looked at closely
         self._pending_spans: list[Span] = []
         self._marked: list[int] | None = None  # phases that ended at each mark of the stretch being marked
         self._marked_row = 0
@@ -252,11 +281,13 @@ class Replay:
             self._stepped_by(optimizer)
 
     def _next_in(self, iterator: int, phase: int = DATA_WAIT) -> None:
-        clock = self.clock
+        clock, row = self.clock, self._row
         if clock.current in _LOADING:  # a loader inside a loader: the outer one's wait
             clock.enter(clock.current, _INNER_NEXT)
             return
         clock.unwind()
+        if self._naps and row.opened == BATCH:
+            row.backwards = row.backwards or 1  # without a step: a GradScaler may have skipped it
         self._cut(BATCH, iterator)
         self._batch_since_step = self._border_since_backward = True
         self._row.ready, self._ready = self._ready, NO_QUEUE
@@ -313,6 +344,17 @@ class Replay:
     def _window_out(self, _: int) -> None:
         self._in_window = False
 
+    def _nap_in(self, _: int) -> None:
+        self._nap, self._naps = Nap(self._closely), True
+        self._row.flags |= self._nap.flags
+
+    def _nap_out(self, _: int) -> None:
+        self._naps = False
+
+    def _nap_step(self, optimizer: int) -> None:
+        self._row.backwards = self._row.backwards or 1
+        self._stepped_by(optimizer)
+
     def _failed(self, _: int) -> None:
         """Nothing can be relied upon to end: begin again from outside."""
         self.clock.open.clear()
@@ -327,6 +369,8 @@ class Replay:
     # -- names ---------------------------------------------------------------------------------------------------
 
     def _name(self, look: Look) -> None:
+        if self._naps and self.clock.current in (OTHER, PENDING):
+            return  # what it fell into is not known
         look = msgspec.structs.replace(look, phase=self.clock.current, iterator=self._row.iterator)
         (self._pending_looks if look.phase == PENDING else self.looks).append(look)
 
@@ -401,10 +445,15 @@ class Replay:
         self._close(row, self.clock.since, self.clock.cut())
 
     def _begin(self, opened: int, iterator: int = 0) -> Row:
-        return Row(opened, iterator, flags=WINDOW if self._in_window else 0)
+        return Row(opened, iterator, flags=(WINDOW if self._in_window else 0) | (self._nap.flags if self._naps else 0))
 
     def _close(self, row: Row, end: int, spent: list[int]) -> None:
         row.end, row.spent = end, spent[:PENDING]
+        if not row.flags & NAP:
+            if row.steps and not row.flags & (WINDOW | COMPILED):
+                self._closely.append(row)
+        elif row.opened == BATCH:
+            self._nap.divide(row.spent)
         self.rows.append(row)
         self._number += 1
 
@@ -428,4 +477,7 @@ _HANDLERS = {
     wire.END: Replay._end,
     wire.WINDOW_IN: Replay._window_in,
     wire.WINDOW_OUT: Replay._window_out,
+    wire.NAP_IN: Replay._nap_in,
+    wire.NAP_OUT: Replay._nap_out,
+    wire.NAP_STEP: Replay._nap_step,
 }

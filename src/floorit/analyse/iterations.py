@@ -38,6 +38,7 @@ class Iterations(msgspec.Struct, frozen=True, kw_only=True):
     seconds: Floats  # of each iteration, evaluation and gaps left out
     samples: Ints  # of each iteration
     compiled: Bools  # whether torch.compile ran in it
+    counted: int  # iterations that were timed as a whole, and not looked into
     optimizer_steps: int
     accumulation: float  # iterations an optimizer step
     epochs: int  # passes over the training data
@@ -66,8 +67,9 @@ def find(process: Process, warmup: int | None = None) -> Iterations | None:
     in_pass = np.isin(rows["iterator"], list(training))
     batches = (rows["opened"] == replay.BATCH) & in_pass
     if batches.any() and steps <= STEPS_PER_BATCH * int(batches.sum()):
-        border, begins = "batches", batches
-        ended = rows["opened"] == replay.EXHAUSTED
+        left = _left_early(rows, batches)
+        border, begins = "batches", batches & ~left
+        ended = (rows["opened"] == replay.EXHAUSTED) | left
     else:
         border = "optimizer steps" if steps else "backward passes"
         ends = _last_steps(rows["optimizers"]) if steps else rows["backwards"] > 0
@@ -89,6 +91,18 @@ def _passes(rows: Rows) -> tuple[set[int], set[int]]:
     training = set(np.unique(rows["iterator"][trains]).tolist())
     evaluation = set(np.unique(rows["iterator"][forwards]).tolist()) - training
     return training, evaluation
+
+
+def _left_early(rows: Rows, batches: Bools) -> Bools:
+    """Batches after which nothing trained, the last of their passes: the loop was left when it had asked for them."""
+    asked = np.flatnonzero(rows["opened"] == replay.BATCH)
+    worked = np.add.reduceat(rows["backwards"].astype(np.int64), asked)
+    iterators = rows["iterator"][asked]
+    last = np.zeros(len(asked), bool)
+    last[len(asked) - 1 - np.unique(iterators[::-1], return_index=True)[1]] = True
+    left = np.zeros(len(rows), bool)
+    left[asked[last & (worked == 0)]] = True
+    return left & batches
 
 
 def _last_steps(optimizers: NDArray[np.uint32]) -> Bools:
@@ -168,6 +182,7 @@ def _build(
         seconds=seconds,
         samples=samples,
         compiled=compiled,
+        counted=int((trains & ((rows["flags"] & replay.NAP) > 0)).sum()),
         optimizer_steps=steps,
         accumulation=count / steps if steps and count - steps != 1 else 1.0,  # the last may have been cut off
         epochs=len(training),

@@ -11,6 +11,7 @@ from struct import pack
 from threading import get_ident
 from time import perf_counter_ns
 
+from .naps import Naps
 from .wire import END, KIND, LEAF, LOG, NEXT_FRESH_IN, NEXT_IN, SHIFT
 
 _NEXT = (NEXT_IN, NEXT_FRESH_IN)
@@ -36,6 +37,7 @@ class Log:
         "lines",
         "mark",
         "marker",
+        "naps",
         "settle",
         "started",
         "stop_at",
@@ -51,6 +53,7 @@ class Log:
         self.anomaly = False  # whether anomaly detection is on; so does asking torch
         self.lines = None  # a LineTrack
         self.marker = None  # an EventTrack, once CUDA is in use
+        self.naps = Naps(self)
         self.stop_at = None  # backward passes after which the program is to end
         self.window = None  # a Window, from when one is asked for to when it is over
         self.counting = None  # a Counting, in a floor run, until it is over
@@ -87,7 +90,13 @@ class Log:
         """A border at which the stretch before may have been marked, or the one after is to be, or the program ends."""
         if self.settle is not None:
             self.settle()
-        marker, lines, window = self.marker, self.lines, self.window
+        marker, lines, window, naps = self.marker, self.lines, self.window, self.naps
+        if naps.is_asleep:
+            if not naps.must_wake():
+                self.events.append((perf_counter_ns(), word))
+                self.attend = None  # until the next flush or look
+                return
+            naps.wake()
         if marker is not None:
             marker.close()
         self.mark = None
@@ -107,13 +116,19 @@ class Log:
         if window is not None and window.at_border(now):
             lines.follow(now)  # and no marks: they would be kernels' neighbours in the trace
             return
+        if naps.is_regular and naps.is_due(word):
+            lines.is_open = False
+            self.attend = None
+            naps.begin()
+            return
         if lines is not None and lines.wanted and (marker is None or not lines.is_open):
             lines.open()
             return
         if lines is not None:
             lines.is_open = False
         is_marking = marker is not None and marker.open()
-        if not is_marking and self.stop_at is None and self.window is None and self.counting is None:
+        has_plans = is_marking or naps.is_regular or self.stop_at is not None
+        if not has_plans and self.window is None and self.counting is None:
             self.attend = None  # until the next flush or, where there are marks to make, look
 
     def end(self):
@@ -126,6 +141,7 @@ class Log:
         if not taken:
             return b""
         del self.events[: len(taken)]
+        self.naps.judge(taken)
         before, self._written = self._written, self._written + 2 * len(taken)
         numbers = list(chain.from_iterable(taken))
         return LOG.pack(before) + pack("%dq" % len(numbers), *numbers)  # half the time that an array takes

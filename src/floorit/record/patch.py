@@ -28,19 +28,32 @@ class Instead:
         self.value = value
 
 
-class Hooks:
+class Span:
+    """A function and its two codes: its own, and the one with hooks in it."""
+
+    __slots__ = ("bare", "function", "hooked")
+
+    def rest(self):
+        """Let calls run the function's own code, at no cost at all, until `reset`."""
+        if self.function.__code__ is self.hooked:
+            self.function.__code__ = self.bare
+
+    def reset(self):
+        """Hook the next call, whatever call this process was forked in."""
+        if self.function.__code__ is self.bare:
+            self.function.__code__ = self.hooked
+
+
+class Hooks(Span):
     """What runs around one function.
 
     `failed` hears of an exception in any of them. It must switch them off, or return true: then it was not theirs.
     """
 
     __slots__ = (
-        "bare",
         "enter",
         "failed",
-        "function",
         "gate",
-        "hooked",
         "interrupted",
         "leave",
         "log",
@@ -87,16 +100,6 @@ class Hooks:
             self.function.__code__ = self.bare
         self.hooked = self.bare
 
-    def rest(self):
-        """Let calls run the function's own code, at no cost at all, until `reset`."""
-        if self.function.__code__ is self.hooked:
-            self.function.__code__ = self.bare
-
-    def reset(self):
-        """Hook the next call, whatever call this process was forked in."""
-        if self.function.__code__ is self.bare:
-            self.function.__code__ = self.hooked
-
 
 def _nothing(*_):
     return None
@@ -131,19 +134,21 @@ class Patches:
 
     def inside(self, function, hooks, names=()):
         """Run `hooks` around the body of `function`; `enter` gets the arguments called `names`."""
-        changed, original = self._change(function, hooks, lambda body: _hooked(body, hooks, names))
-        hooks.function, hooks.bare, hooks.hooked = changed, original, changed.__code__
+        self._change(hooks, function, hooks, lambda body: _hooked(body, hooks, names))
 
     def spanning(self, function, log, enter, leave):
         """Log the word `enter` where the body of `function` begins and `leave` where it ends, calling nothing."""
-        self._change(function, log, lambda body: _spanned(body, enter, leave))
+        span = Span()
+        self._change(span, function, log, lambda body: _spanned(body, enter, leave))
+        return span
 
-    def _change(self, function, ours, around):
+    def _change(self, span, function, ours, around):
         function = inspect.unwrap(getattr(function, "__func__", function))
         if any(function is changed for changed in self._inside):
             raise ValueError("%s is hooked already" % function.__qualname__)
         original, changed = function.__code__, _instrumented(function, ours, around)
         function.__code__ = changed
+        span.function, span.bare, span.hooked = function, original, changed
         self._inside.append(function)
 
         def undo():
@@ -151,7 +156,6 @@ class Patches:
                 function.__code__ = original
 
         self._undo.append(undo)
-        return function, original
 
     def replace(self, owner, name, value):
         """Set an attribute of a module or class."""

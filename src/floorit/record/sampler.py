@@ -88,6 +88,10 @@ class Sampler:
         flushed = perf_counter()
         try:
             while not stop.acquire(timeout=self._period(*LOOKS) * (0.5 + self._random.random())):
+                if self._log.naps.is_asleep:
+                    awake = self._log.naps.call() * 1e-9
+                    if stop.acquire(timeout=awake * self._random.random()):
+                        break
                 if not self._blind:
                     self._try_to_look()
                 now = perf_counter()

@@ -104,7 +104,7 @@ class Session:
 
     def hook_phase(self, function, phase):
         """Book every call of a Python function to a phase."""
-        self.patches.spanning(function, self.log, wire.IN + phase, wire.OUT + phase)
+        return self.patches.spanning(function, self.log, wire.IN + phase, wire.OUT + phase)
 
     def replace_phase(self, owner, name, phase):
         """The same for a function written in C, which can only be replaced."""
@@ -269,6 +269,8 @@ class Session:
     def _look_for_compilation(self):
         (before, then), count, now = self._compiled, compilations(), time.perf_counter_ns()
         self._compiled = (count, now)
+        if count:
+            self.log.naps.give_up()  # compiled code may rest on the hooks being there
         if count != before:
             self.log.events.append((now, (now - then) << wire.SHIFT | wire.COMPILED))
 
@@ -393,6 +395,7 @@ class Session:
         self.log.counting = self.make_counting()
         self._window_asked = False
         self._device = None
+        self.log.naps.forget()
         self.log.reset()
         self.log.lines = LineTrack(self.log, self.sampler)
         if self.readings is not None:

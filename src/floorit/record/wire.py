@@ -65,7 +65,10 @@ LEAF = 64  # + phase: it began as many nanoseconds ago as the operand says, and 
     END,
     WINDOW_IN,  # from here on rows are slowed down by being watched: by the kernel window, by counting operations
     WINDOW_OUT,
-) = range(96, 114)
+    NAP_IN,  # from here on forward and backward passes and optimizers are not told of, but for NAP_STEP
+    NAP_OUT,
+    NAP_STEP,  # number of the optimizer, as in STEP_OUT
+) = range(96, 117)
 OF_LOSS, TRAINED, WITH_GRAD, TRAINING = 1, 2, 4, 8
 SAMPLES_SHIFT = 4
 LOSS_KNOWN, WITH_ANOMALY, WITHOUT_ACCUMULATING = 1, 2, 4

@@ -200,6 +200,7 @@ def _run_facts(trained: list[Trained], stopped: bool) -> RunFacts:
         compiled_steps=np.flatnonzero(found.compiled).tolist()[:100],
         warmup_seconds=float(found.seconds[: found.warmup].sum()),
         stack_samples=first.ledger.samples,
+        counted_steps=found.counted,
         stopped=stopped,
     )
 

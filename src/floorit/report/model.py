@@ -52,6 +52,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     compiled_steps: list[int]  # iterations in which torch.compile ran
     warmup_seconds: float
     stack_samples: int
+    counted_steps: int = 0  # of all steps, those that were counted and timed, not looked into: see record/naps.py
     stopped: bool = False  # whether --steps ended it
 
 

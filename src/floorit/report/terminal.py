@@ -122,6 +122,8 @@ def _headline(report: Report) -> RenderableType:
         facts.append(f"{run.ranks} ranks; this is rank 0")
     if run.border != "batches":
         facts.append(f"a step lies between two {run.border}")
+    if run.counted_steps:
+        facts.append(f"{run.counted_steps:,} of them short and alike: timed as a whole, divided as the others")
     if run.stopped:
         facts.append("ended by --steps")
     if run.compiled_steps:

@@ -56,8 +56,9 @@ def install(session):
                 return
         log.events.append((perf_counter_ns() if log.mark is None else log.mark(), BACKWARD_OUT))
 
-    session.hook(NAME, torch.autograd.backward, watching(0), leave, names=("tensors",))
+    backward = session.hook(NAME, torch.autograd.backward, watching(0), leave, names=("tensors",))
     session.hook(NAME, torch.autograd.grad, watching(WITHOUT_ACCUMULATING), leave, names=("outputs",))
+    log.naps.add(backward)
     _install_recompute(session)
 
 

@@ -96,6 +96,7 @@ class _Batches:
             return None
         if log.settle is not None:
             session.settle()
+        log.naps.wake()
         known = self._describe(loader)
         log.add(IN + EPOCH_GAP)
         return known
@@ -160,6 +161,7 @@ class _Batches:
 
     def got_none(self, _):
         self._log.add(NEXT_OUT)
+        self._log.naps.wake()
         self._session.memory_error()
 
     def _count(self, batch, loader):

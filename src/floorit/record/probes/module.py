@@ -33,6 +33,7 @@ class _Calls:
         hooks = (self._enter(), MODEL_OUT, self._returned)
         self._hooks = self._session.hook(NAME, call, *hooks, outermost=True, names=("self", "args"))
         os.register_at_fork(after_in_child=self._hooks.reset)
+        self._session.log.naps.add(self._hooks)
 
     def _enter(self):
         log, known, describe = self._session.log, self._known, self._describe

@@ -5,7 +5,7 @@ from time import perf_counter_ns
 
 from ..known import Known
 from ..traces import hide_ours, is_from_signal
-from ..wire import OPTIMIZER, SHIFT, STEP_IN, STEP_OUT
+from ..wire import NAP_STEP, OPTIMIZER, SHIFT, STEP_IN, STEP_OUT
 
 NAME = "optimizer"
 _DEEPEST = 50  # steps inside steps
@@ -18,7 +18,9 @@ def install(session):
     from torch.optim import optimizer as optim
 
     steps = _Steps(session)
-    optim.register_optimizer_step_pre_hook(steps.before)
+    naps = session.log.naps
+    handle = optim.register_optimizer_step_pre_hook(steps.before)
+    naps.add(_Registered(optim._global_optimizer_pre_hooks, handle.id, steps.before))
     optim.register_optimizer_step_post_hook(steps.after)
     scaler = torch.amp.grad_scaler.GradScaler
     for function in (
@@ -29,7 +31,20 @@ def install(session):
         scaler.unscale_,
         scaler.update,
     ):
-        session.hook_phase(function, OPTIMIZER)
+        naps.add(session.hook_phase(function, OPTIMIZER))
+
+
+class _Registered:
+    """A hook in torch's own table of them."""
+
+    def __init__(self, table, key, hook):
+        self._table, self._key, self._hook = table, key, hook
+
+    def rest(self):
+        self._table.pop(self._key, None)
+
+    def reset(self):
+        self._table[self._key] = self._hook
 
 
 class _Steps:
@@ -71,9 +86,11 @@ class _Steps:
 
     def after(self, optimizer, args, kwargs):
         try:
-            if not self._open:  # where torch.compile traces this, none is
-                return
             log = self._log
+            if not self._open or log.naps.is_asleep:  # where torch.compile traces this, none is open
+                if not self._is_compiling():
+                    self._in_nap(optimizer)
+                return
             if not log.alone and get_ident() != log.thread:
                 return
             word = self._open.pop() << SHIFT | STEP_OUT
@@ -90,6 +107,12 @@ class _Steps:
         except BaseException:
             hide_ours()
             raise
+
+    def _in_nap(self, optimizer):
+        naps = self._log.naps
+        if naps.is_asleep and self._log.alone:
+            number = self._numbers.get(id(optimizer))
+            naps.stepped((self._describe(optimizer) if number is None else number) << SHIFT | NAP_STEP)
 
     def _fail(self, error):
         self._broken = True

@@ -1,0 +1,225 @@
+"""Naps: when the hooks are taken out, what puts them back, and what becomes of the steps in between."""
+
+import pytest
+from test_replay import MODEL, Thread
+
+from floorit import replay
+from floorit.record import naps, wire
+from floorit.record.log import Log
+from floorit.record.wire import BACKWARD, DATA_WAIT, FORWARD, LOGGING, LOSS, OPTIMIZER, OTHER, SHIFT
+
+STEP = 1_000_000  # nanoseconds
+
+
+class Hook:
+    """Knows whether it is in."""
+
+    is_in = True
+
+    def rest(self):
+        self.is_in = False
+
+    def reset(self):
+        self.is_in = True
+
+
+class Loop:
+    """A training loop as the log sees it, at whatever pace it is told."""
+
+    def __init__(self):
+        self.log, self.hook, self.time = Log(), Hook(), 0
+        self.log.alone = True
+        self.log.lines = type("Lines", (), {"is_open": False, "wanted": 0})()
+        self.log.naps.add(self.hook)
+
+    @property
+    def naps(self):
+        return self.log.naps
+
+    def trains(self, count, step=STEP, model=MODEL, backwards=1):
+        """So many steps are judged; none is at a border yet."""
+        for _ in range(count):
+            words = [1 << SHIFT | wire.NEXT_IN, 5 << SHIFT | wire.NEXT_OUT, model << SHIFT | wire.MODEL_IN]
+            words += [wire.MODEL_OUT, *[wire.BACKWARD_IN, wire.BACKWARD_OUT] * backwards, wire.STEP_IN, wire.STEP_OUT]
+            self.naps.judge([(self.time, word) for word in words])
+            self.time += step
+        return self
+
+    def asks_for_a_batch(self, times=1):
+        for _ in range(times):
+            self.log.batch_came = True
+            self.log.at_border(1 << SHIFT | wire.NEXT_IN)
+            self.log.backwards += not self.naps.is_asleep
+        return self
+
+
+@pytest.fixture
+def loop():
+    return Loop()
+
+
+@pytest.fixture
+def asleep(loop):
+    loop.trains(naps.ALIKE + 1).asks_for_a_batch(naps.AWAKE + 1)
+    assert loop.naps.is_asleep
+    assert not loop.hook.is_in
+    return loop
+
+
+def test_few_steps_are_not_enough(loop):
+    loop.trains(naps.ALIKE).asks_for_a_batch(naps.AWAKE + 1)
+    assert not loop.naps.is_asleep
+    assert loop.hook.is_in
+
+
+def test_long_steps_are_all_looked_at(loop):
+    assert not loop.trains(naps.ALIKE * 2, step=20 * STEP).naps.is_regular
+
+
+@pytest.mark.parametrize("odd", [{"backwards": 2}, {"backwards": 0}, {"model": wire.TRAINED}])
+def test_steps_that_are_not_alike_are_all_looked_at(loop, odd):
+    loop.trains(naps.ALIKE).trains(1, **odd).trains(naps.ALIKE - 1)
+    assert not loop.naps.is_regular
+
+
+def test_evaluation_between_passes_is_nothing_odd(loop):
+    loop.trains(naps.ALIKE)
+    for word in (2 << SHIFT | wire.NEXT_IN, wire.TRAINED << SHIFT | wire.MODEL_IN, wire.MODEL_OUT):
+        loop.naps.judge([(loop.time, word)])
+    assert loop.trains(2).naps.is_regular
+
+
+def test_it_does_not_nap_where_nothing_trains(loop):
+    loop.trains(naps.ALIKE + 1).asks_for_a_batch(naps.AWAKE + 1)
+    loop.naps.wake()  # another pass begins: it evaluates
+    for _ in range(2 * naps.AWAKE):
+        loop.log.at_border(2 << SHIFT | wire.NEXT_IN)
+    assert loop.hook.is_in
+
+
+def test_a_look_wakes_it_for_some_steps(asleep):
+    asleep.naps.call()
+    asleep.asks_for_a_batch()
+    assert asleep.hook.is_in
+    asleep.asks_for_a_batch(naps.AWAKE - 1)
+    assert asleep.hook.is_in
+    asleep.asks_for_a_batch(1)
+    assert not asleep.hook.is_in
+
+
+@pytest.mark.parametrize("what", ["window", "counting", "due", "stop_at"])
+def test_what_is_to_be_done_at_a_border_wakes_it(asleep, what):
+    setattr(asleep.log, what, 10**9 if what == "stop_at" else object())
+    assert asleep.naps.must_wake()
+
+
+def test_another_thread_wakes_it(asleep):
+    asleep.log.alone = False
+    assert asleep.naps.must_wake()
+
+
+def test_a_step_that_takes_long_is_a_surprise(asleep, monkeypatch):
+    now = [asleep.naps._stepped + naps.LONG_AT_LEAST // 2]
+    monkeypatch.setattr(naps, "perf_counter_ns", lambda: now[0])
+    asleep.log.batch_came = True
+    asleep.naps.stepped(wire.NAP_STEP)
+    assert asleep.naps.is_asleep
+    now[0] += naps.LONG_AT_LEAST + 1
+    asleep.log.batch_came = True
+    asleep.naps.stepped(wire.NAP_STEP)
+    assert asleep.hook.is_in
+    assert not asleep.naps.is_regular
+
+
+def test_a_second_step_without_a_batch_is_a_surprise(asleep):
+    asleep.log.batch_came = False
+    asleep.naps.stepped(wire.NAP_STEP)
+    assert asleep.hook.is_in
+
+
+def test_after_some_surprises_it_naps_no_more(loop):
+    for _ in range(naps.MOST_SURPRISES):
+        loop.naps.surprised()
+    assert not loop.trains(2 * naps.ALIKE).naps.is_regular
+
+
+def test_a_forked_child_has_its_hooks(asleep):
+    asleep.naps.forget()
+    assert asleep.hook.is_in
+    assert not asleep.naps.is_asleep
+
+
+# -- played back --------------------------------------------------------------------------------------------------
+
+
+def closely(thread, count=10):
+    """Steps of 100 with 40 forward, 20 loss, 30 backward and 10 in the optimizer, after a batch of 5."""
+    for _ in range(count):
+        thread.batch(5).model(40).passes(20).backward(30).step(10)
+    return thread
+
+
+def napping(thread, count, nanoseconds=100):
+    for number in range(count):
+        thread.does(wire.NEXT_IN, 1)
+        if not number:
+            thread.does(wire.NAP_IN)
+        thread.does(wire.NEXT_OUT, 5, after=5).does(wire.NAP_STEP, 0, after=nanoseconds)
+    return thread
+
+
+def test_a_nap_is_divided_as_the_steps_before_it():
+    thread = closely(Thread())
+    before = thread.replay.rows[-1].spent
+    napping(thread, 5).does(wire.NAP_OUT).batch()
+    napped = [row for row in thread.rows() if row.flags & replay.NAP]
+    assert [row.spent for row in napped] == [before] * 5
+    assert before[FORWARD] == 40
+    assert before[LOSS] == 20
+    assert before[BACKWARD] == 30
+    assert before[OPTIMIZER] == 10
+
+
+def test_steps_of_a_nap_are_counted():
+    thread = closely(Thread(), 3)
+    rows = napping(thread, 4).does(wire.NAP_OUT).batch().rows()
+    assert sum(row.steps for row in rows) == sum(row.backwards for row in rows) == 7
+    assert sum(row.samples for row in rows if row.opened == replay.BATCH) == 4 * 8
+
+
+def test_a_batch_that_ends_the_loop_is_no_step():
+    thread = napping(closely(Thread(), 3), 2)
+    rows = thread.does(wire.NEXT_IN, 1).does(wire.NEXT_OUT, 5).passes(3).rows()
+    assert sum(row.backwards for row in rows) == 5
+
+
+def test_a_step_that_a_scaler_skips_was_a_backward_pass():
+    thread = napping(closely(Thread(), 3), 2)
+    thread.does(wire.NEXT_IN, 1).does(wire.NEXT_OUT, 5).passes(80)
+    rows = thread.does(wire.NEXT_IN, 1).does(wire.NEXT_OUT, 5).does(wire.NAP_STEP, 0, after=80).rows()
+    assert sum(row.backwards for row in rows) == 7
+    assert sum(row.steps for row in rows) == 6
+
+
+def test_what_is_told_in_a_nap_stays_what_it_is():
+    thread = closely(Thread())
+    thread.does(wire.NEXT_IN, 1).does(wire.NAP_IN).does(wire.NEXT_OUT, 5, after=7).phase(LOGGING, 11)
+    row = thread.does(wire.NAP_STEP, 0, after=100).does(wire.NAP_OUT).batch().rows()[-2]
+    assert row.spent[LOGGING] == 11
+    assert row.spent[DATA_WAIT] == 7
+    assert row.spent[FORWARD] == 40
+
+
+def test_what_is_far_longer_than_a_step_is_not_divided():
+    thread = closely(Thread())
+    row = napping(thread, 1, 100 * (replay.MOST + 50)).does(wire.NAP_OUT).batch().rows()[-2]
+    assert row.spent[OTHER] == 100 * 50
+    assert row.spent[FORWARD] == 40 * replay.MOST
+
+
+def test_looks_in_a_nap_are_left_out_where_their_phase_is_not_known():
+    thread = closely(Thread())
+    for after in (2, 50):  # in the wait for the batch, and after it
+        thread.replay.look(thread.time + after, 1, 1)
+    napping(thread, 1)
+    assert [look.phase for look in thread.replay.looks] == [DATA_WAIT]
