@@ -37,6 +37,7 @@ SIZES = (1, 5, 50)
 WARM_UP = 6.0  # seconds that all arms train first, at the same time: in them fall the windows, which come once in a run
 TURN = 0.1  # seconds of a turn, roughly
 PROFILED_SHARE = 0.15  # of the turns of the other arms, and of their steps: what it collects takes long to put away
+SHORTEST = {"cpu": 1.0, "cuda": 2.6}  # milliseconds of the shortest step
 SETTLE = 2  # steps at the start of a turn that fill the caches again; not counted
 ONE_GPU = threading.Lock()  # held by the round that trains on it, while others start and end
 PROMISED_SHARE, PROMISED_MS = 0.01, 0.05
@@ -155,21 +156,27 @@ def measure(options, end, number):
         with ONE_GPU if options.device == "cuda" else nullcontext():
             if number and time.monotonic() > end:
                 return None
-            warm_up(arms.values(), options.sizes[0])
-            found = {size: take_turns(arms, size, options.turns) for size in options.sizes}
+            warm_up(arms.values(), options)
+            found = {size: take_turns(arms, size, options) for size in options.sizes}
         return {"about": arms[BARE].about, **found}
 
 
-def warm_up(arms, size):
+def steps_in(seconds, size, options):
+    """How many steps take about so long. On a GPU none is as short as it is called: its launches take longer."""
+    return max(4, round(seconds * 1e3 / max(size, SHORTEST[options.device])))
+
+
+def warm_up(arms, options):
+    size = options.sizes[0]
     for arm in arms:
-        arm.ask(size, round(WARM_UP * 1e3 / size))
+        arm.ask(size, steps_in(WARM_UP, size, options))
     for arm in arms:
         arm.answer()
 
 
-def take_turns(arms, size, turns):
+def take_turns(arms, size, options):
     """The arms' turns, in an order that is another each time."""
-    steps = max(4, round(TURN * 1e3 / size))
+    steps, turns = steps_in(TURN, size, options), options.turns
     for arm in arms.values():
         arm.turn(size, max(4, round(steps * PROFILED_SHARE)))  # warm-up
     found = {name: [] for name in arms}
