@@ -20,6 +20,7 @@ from floorit.record.wire import (
     EPOCH_GAP,
     EVAL,
     FORWARD,
+    H2D,
     LOSS,
     OPTIMIZER,
     OTHER,
@@ -34,7 +35,7 @@ START, BATCH, EXHAUSTED, OPTIMIZER_STEP, BACKWARD_CALL = range(5)
 # What was seen in a row.
 GRAD_FORWARD, NO_GRAD_FORWARD, COMPILED, ANOMALY, WINDOW, NAP = 1, 2, 4, 8, 16, 32
 _LASTING = GRAD_FORWARD | ANOMALY  # which a nap does not see, and which last
-_UNTOLD = (OTHER, FORWARD, LOSS, BACKWARD, OPTIMIZER)  # which it does not tell apart
+_UNTOLD = (OTHER, H2D, FORWARD, LOSS, BACKWARD, OPTIMIZER)  # which it does not tell apart
 CLOSELY = 64  # steps by which it is divided
 MOST = 20  # times their mean: more of it is not divided
 NO_QUEUE = 0xFFFF  # `ready` of a row whose loader has no queue

@@ -2,8 +2,8 @@
 
 A hook costs what it costs with cold caches, however little it does: of a short step, all of them together are too much.
 So once many steps have been alike, most hooks are taken out for a while, at no cost at all. In a nap, batches, waiting
-for them, copies, logging and optimizer steps are told as always; the rest of a step is told as a whole, and the replay
-divides it as it was divided in the steps around. Before each look at the stack it wakes for some steps.
+for them, blocking calls, logging and optimizer steps are told as always; the rest of a step is told as a whole, and the
+replay divides it as it was divided in the steps before. Around each look at the stack it is awake for some steps.
 
 Steps are alike while each batch has one backward pass and one optimizer step, and the model is called for nothing else.
 What may change that wakes it: a pass over data that ends or begins, another thread, a step that takes long.

@@ -83,9 +83,12 @@ def _waiting(session, name, function):
 
 def _moving(session, name, method):
     log = session.log
+    naps = log.naps
 
     @functools.wraps(method)
     def wrapper(self, *args, **kwargs):
+        if naps.is_asleep and not self.is_cuda:  # a copy to the GPU; one from it may block
+            return method(self, *args, **kwargs)
         started = perf_counter_ns()
         try:
             moved = method(self, *args, **kwargs)

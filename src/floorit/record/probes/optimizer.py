@@ -19,9 +19,12 @@ def install(session):
 
     steps = _Steps(session)
     naps = session.log.naps
-    handle = optim.register_optimizer_step_pre_hook(steps.before)
-    naps.add(_Registered(optim._global_optimizer_pre_hooks, handle.id, steps.before))
-    optim.register_optimizer_step_post_hook(steps.after)
+    before = optim.register_optimizer_step_pre_hook(steps.before)
+    after = optim.register_optimizer_step_post_hook(steps.after)
+    naps.add(
+        _Registered(optim._global_optimizer_pre_hooks, before.id, steps.before, None),
+        _Registered(optim._global_optimizer_post_hooks, after.id, steps.after, steps.after_in_nap),
+    )
     scaler = torch.amp.grad_scaler.GradScaler
     for function in (
         optim.Optimizer.zero_grad,
@@ -35,13 +38,16 @@ def install(session):
 
 
 class _Registered:
-    """A hook in torch's own table of them."""
+    """A hook in torch's own table of them, and the one that is there instead in a nap, if any."""
 
-    def __init__(self, table, key, hook):
-        self._table, self._key, self._hook = table, key, hook
+    def __init__(self, table, key, hook, instead):
+        self._table, self._key, self._hook, self._instead = table, key, hook, instead
 
     def rest(self):
-        self._table.pop(self._key, None)
+        if self._instead is None:
+            self._table.pop(self._key, None)
+        else:
+            self._table[self._key] = self._instead
 
     def reset(self):
         self._table[self._key] = self._hook
@@ -86,11 +92,9 @@ class _Steps:
 
     def after(self, optimizer, args, kwargs):
         try:
-            log = self._log
-            if not self._open or log.naps.is_asleep:  # where torch.compile traces this, none is open
-                if not self._is_compiling():
-                    self._in_nap(optimizer)
+            if not self._open:  # where torch.compile traces this, none is
                 return
+            log = self._log
             if not log.alone and get_ident() != log.thread:
                 return
             word = self._open.pop() << SHIFT | STEP_OUT
@@ -108,11 +112,19 @@ class _Steps:
             hide_ours()
             raise
 
-    def _in_nap(self, optimizer):
-        naps = self._log.naps
-        if naps.is_asleep and self._log.alone:
+    def after_in_nap(self, optimizer, args, kwargs):
+        try:
             number = self._numbers.get(id(optimizer))
-            naps.stepped((self._describe(optimizer) if number is None else number) << SHIFT | NAP_STEP)
+            if number is None:
+                number = self._describe(optimizer)
+            self._log.naps.stepped(number << SHIFT | NAP_STEP)
+        except Exception as error:
+            if is_from_signal(error):
+                raise
+            self._fail(error)
+        except BaseException:
+            hide_ours()
+            raise
 
     def _fail(self, error):
         self._broken = True
