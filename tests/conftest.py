@@ -57,7 +57,6 @@ class Ran:
     stderr: bytes
     report: dict[str, Any] | None
     planted: dict[str, list[float]] | None
-    folder: Path
 
 
 def truths() -> list[Truth]:
@@ -135,7 +134,6 @@ class Runs:
             stderr=ended.stderr,
             report=report_of(place / "run"),
             planted=json.loads(planted.read_text()) if planted.exists() else None,
-            folder=place / "run",
         )
 
 

@@ -1,6 +1,7 @@
 """Naps: when the hooks are taken out, what puts them back, and what becomes of the steps in between."""
 
 import pytest
+from conftest import truths
 from test_replay import MODEL, Thread
 
 from floorit import replay
@@ -147,6 +148,14 @@ def test_a_forked_child_has_its_hooks(asleep):
     asleep.naps.forget()
     assert asleep.hook.is_in
     assert not asleep.naps.is_asleep
+
+
+@pytest.mark.xdist_group("short_steps")
+def test_a_program_of_short_steps_has_napped(runs):
+    (truth,) = [truth for truth in truths() if truth.name == "short_steps"]
+    facts = runs.recorded(truth).report["run"]
+    assert facts["steps"] == truth["steps"]
+    assert 0.1 * truth["steps"] < facts["counted_steps"] < truth["steps"]
 
 
 # -- played back --------------------------------------------------------------------------------------------------

@@ -9,9 +9,6 @@ from typing import Any
 import pytest
 from conftest import Ran, Runs, Truth
 
-from floorit import replay
-from floorit.events import read_record
-
 CLOSES = 0.01  # of the mean step by which the ledger may miss it
 LEFT_OVER = 0.02  # of the step that may have no name
 AGREES = {"step": 0.02}  # how far a phase may be from what the script timed itself
@@ -162,14 +159,6 @@ def test_finding_says_what_to_do(ran: Ran, truth: Truth) -> None:
         assert values == sorted(values, reverse=True)
         assert all(gain["low"] <= gain["value"] <= gain["high"] for gain in gains)
         assert max(values, default=1.0) <= truth.get("promises_at_most", float("inf"))
-
-
-def test_what_naps_has_napped(ran: Ran, truth: Truth) -> None:
-    if not truth.get("napping"):
-        pytest.skip("its steps are too few, too long or not alike")
-    (process,) = read_record(ran.folder / "record").run()
-    napped = int(((process.rows["flags"] & replay.NAP) > 0).sum())
-    assert napped > 0.1 * truth["steps"]
 
 
 def test_phase_is_as_long_as_the_script_says(runs: Runs, truth: Truth, planted: str) -> None:
