@@ -8,9 +8,9 @@ from threading import get_ident
 from time import perf_counter_ns
 
 from . import products, traffic
+from .compiling import compilations
 from .modulepath import ModulePaths
 from .products import BACKWARD, FORWARD, RECOMPUTE
-from .session import compilations
 from .wire import FLOPS as NAME
 from .wire import KIND, NEXT_FRESH_IN, NEXT_IN, WINDOW_IN, WINDOW_OUT
 

@@ -8,15 +8,14 @@ import time
 from threading import get_ident
 
 from . import wire
+from .compiling import compilations
 from .lines import LineTrack
 from .log import Log
 from .operations import Operations
-from .parts import Calls, Marked, Timed, are_on_gpu
-from .parts import obstacle as parts_obstacle
 from .patch import Hooks, Patches
 from .sampler import Sampler, caller
 from .traces import hide_ours, is_from_signal
-from .window import Kineto, Window, obstacle, profiler_is_active
+from .windows import Windows
 from .writer import Writer
 
 # The parent writes here after how many backward calls the program is to end, and the kernel window to open.
@@ -60,11 +59,9 @@ class Session:
         self.ddp_times = lambda: None  # of communication, as DDP takes them; None where it has none
         self.number_of_loader = lambda loader: 0  # its number in the record; 0: it has none
         self.has_graphs = False  # whether the program has captured a CUDA graph
-        self.has_profiler = False  # whether the program has started a profiler of its own
         self.recomputing = 0  # activation checkpoints that are being computed again
         self.make_counting = lambda: None  # in a floor run: what counts the operations of a few steps
-        self._window_asked = False
-        self._imported_in = get_ident()  # the thread that has imported torch
+        self.windows = Windows(self)
         self._device = None  # the GPU that the training thread uses
         self._peak_read = 0.0
         os.register_at_fork(before=self._before_fork, after_in_child=self._forked)
@@ -169,21 +166,15 @@ class Session:
             for install in waiting:
                 install()
 
-    def profiler_starts(self):
-        """The program starts a profiler of its own: ours must be out of its way."""
-        self.has_profiler = True
-        self._give_up_windows("the program uses torch's profiler itself")
-
     def graph_begins(self):
         """The program captures a CUDA graph."""
         self.has_graphs = True
 
     def _before_fork(self):
-        window = self.log.window
-        if window is not None and window.is_watching and self.mine():  # a child must not inherit it open
-            window.give_up("the program started another process while it was open")
-        if self.log.counting is not None and self.mine():
-            self.log.counting.pause()
+        if self.mine():
+            self.windows.before_fork()
+            if self.log.counting is not None:
+                self.log.counting.pause()
         self.sampler.stop()
         self._unsettle()
 
@@ -248,11 +239,9 @@ class Session:
         self.writer.flush(*blocks)
         if not self.is_worker:
             self.log.lines.wanted = max(self.log.lines.wanted, 1)
-            self._look_for_stop()
+            self._look_for_requests()
             if self.readings is not None and self.readings.are_due():
                 self.log.due = self.readings.read
-            if not self._window_asked:
-                self._look_for_window()
             self.log.attend = self.log.at_border
             if self.on_cuda and self.torch.cuda.is_initialized():
                 self._unsettle()
@@ -274,51 +263,13 @@ class Session:
         if count != before:
             self.log.events.append((now, (now - then) << wire.SHIFT | wire.COMPILED))
 
-    def _look_for_stop(self):
+    def _look_for_requests(self):
         backwards = self._asked(STOP)
         if backwards is not None:
             self.log.stop_at = backwards
-
-    def _look_for_window(self):
-        backwards = self._asked(WINDOW)
+        backwards = None if self.windows.are_asked else self._asked(WINDOW)
         if backwards is not None:
-            self._window_asked = True
-            calls = Calls(self)
-            parts = self._window(backwards, lambda: Marked(self, calls), self._parts_obstacle, "parts", None)
-            timed = self._window(backwards, lambda: Timed(self.log, calls), self._timed_obstacle, "calls", parts)
-            kineto = functools.partial(Kineto, self.torch, lambda: self.has_graphs)
-            self.log.window = self._window(backwards, kineto, self._obstacle, "window", timed)
-
-    def _window(self, backwards, kineto, find_obstacle, name, following):
-        around = (self.log, self.writer, backwards)
-        return Window(*around, kineto, find_obstacle, self.count_waiting, name=name, following=following)
-
-    def _give_up_windows(self, reason):
-        """The one that is open or to be opened, and those that would follow it."""
-        before, window = None, self.log.window
-        while window is not None and window is not before:
-            window.give_up(reason)
-            before, window = window, self.log.window
-
-    def _obstacle(self):
-        return self._profiler_obstacle() or obstacle(self.torch)
-
-    def _profiler_obstacle(self):
-        if self.has_profiler:
-            return "the program uses torch's profiler itself"
-        if get_ident() != self._imported_in:  # else the profiler complains on the program's stderr
-            return "it trains in another thread than the one that imported torch"
-        return "another profiler was active" if profiler_is_active(self.torch) else None
-
-    def _timed_obstacle(self):
-        return "kernels are timed" if are_on_gpu(self.trained_models()) else self._parts_obstacle()
-
-    def _parts_obstacle(self):
-        models = self.trained_models()
-        reason = parts_obstacle(self.torch, models, self.has_graphs, compilations())
-        if reason is None and not self.log.window.is_watching:  # else the window before this one has asked
-            reason = self._obstacle() if are_on_gpu(models) else self._profiler_obstacle()
-        return reason
+            self.windows.open_after(backwards)
 
     def _asked(self, name):
         """After how many backward passes the parent wants something done; None: it has not asked."""
@@ -353,7 +304,7 @@ class Session:
             if not self.announced:
                 self._announce()
             self.log.stop_at = None
-            self._give_up_windows("the program ended before it was over")
+            self.windows.give_up("the program ended before it was over")
             if self.log.counting is not None:
                 self.log.counting.end()
             self.log.end()
@@ -391,9 +342,8 @@ class Session:
         if self.log.marker is not None:
             _never_free(self.log.marker)
             self.log.marker = None
-        self.log.window = None
+        self.windows.forget()
         self.log.counting = self.make_counting()
-        self._window_asked = False
         self._device = None
         self.log.naps.forget()
         self.log.reset()
@@ -430,12 +380,3 @@ def _cwd():
         return os.getcwd()
     except OSError:
         return None
-
-
-def compilations():
-    """How many frames and graphs torch.compile has compiled so far; with fullgraph=True it counts no frames."""
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    counters = getattr(dynamo, "counters", None)
-    if not counters:
-        return 0
-    return counters.get("frames", {}).get("total", 0) + counters.get("stats", {}).get("unique_graphs", 0)

@@ -7,8 +7,8 @@ import time
 import weakref
 from threading import get_ident
 
+from ..compiling import compilations
 from ..sampler import USER, caller
-from ..session import compilations
 from ..traces import hide_ours
 
 NAME = "settings in force"

@@ -8,5 +8,5 @@ def install(session):
     from torch.cuda import graphs
 
     for starts in (profiler.profile._prepare_trace, profiler.emit_nvtx.__enter__, profiler.emit_itt.__enter__):
-        session.hook(NAME, starts, session.profiler_starts)
+        session.hook(NAME, starts, session.windows.profiler_starts)
     session.hook(NAME, graphs.CUDAGraph.capture_begin, session.graph_begins)
