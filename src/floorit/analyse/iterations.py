@@ -94,15 +94,18 @@ def _passes(rows: Rows) -> tuple[set[int], set[int]]:
 
 
 def _left_early(rows: Rows, batches: Bools) -> Bools:
-    """Batches after which nothing trained, the last of their passes: the loop was left when it had asked for them."""
+    """The last batches of passes, if no model was called with them: the loop was left when it had asked for them."""
     asked = np.flatnonzero(rows["opened"] == replay.BATCH)
     worked = np.add.reduceat(rows["backwards"].astype(np.int64), asked)
     iterators = rows["iterator"][asked]
     last = np.zeros(len(asked), bool)
     last[len(asked) - 1 - np.unique(iterators[::-1], return_index=True)[1]] = True
-    left = np.zeros(len(rows), bool)
+    left: Bools = np.zeros(len(rows), bool)
     left[asked[last & (worked == 0)]] = True
-    return left & batches
+    flags = rows["flags"]
+    seen_idle: Bools = (flags & (replay.GRAD_FORWARD | replay.NO_GRAD_FORWARD) == 0) | (flags & replay.NAP > 0)
+    left &= batches & seen_idle
+    return left
 
 
 def _last_steps(optimizers: NDArray[np.uint32]) -> Bools:
