@@ -123,7 +123,7 @@ class StandIn:
 
 
 class Patches:
-    """Every change made, so that each can be undone, once, in reverse."""
+    """Every change made to code, so that each can be undone, once, in reverse."""
 
     def __init__(self):
         self._undo = []
@@ -168,6 +168,11 @@ class Patches:
                 setattr(owner, name, own)
 
         self._undo.append(undo)
+
+    @staticmethod
+    def assign(thing, name, value):
+        """Set an attribute of an object that the program has made, whatever its class says to that. Not undone."""
+        object.__setattr__(thing, name, value)
 
     def stand_in(self, owner, name, value):
         """Another value for an attribute that is there: only between `put` and `take` of what this returns."""

@@ -58,6 +58,7 @@ class Session:
         self.readings = None  # of the settings in force, once their probe is installed
         self.count_waiting = lambda: 0  # batches that the loader has ready
         self.ddp_times = lambda: None  # of communication, as DDP takes them; None where it has none
+        self.pass_begins = lambda loader, place: None  # told before a pass over a loader, made at that place
         self.number_of_loader = lambda loader: 0  # its number in the record; 0: it has none
         self.has_graphs = False  # whether the program has captured a CUDA graph
         self.has_profiler = False  # whether the program has started a profiler of its own

@@ -1,0 +1,122 @@
+"""Overrides: in force inside a program that was not edited and asks for the opposite, and told in the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import FLOORIT, execute, report_of
+
+from floorit import cli
+from floorit.fixes import asked
+from floorit.record import overrides
+
+SCRIPT = Path(__file__).parent / "overridden.py"
+
+
+class Ran:
+    """One run of the script: what it says of itself, and what the report says of the overrides."""
+
+    def __init__(self, folder: Path, *fixes: str, arguments: tuple[str, ...] = (), script: Path = SCRIPT) -> None:
+        words = [word for fix in fixes for word in ("--fix", fix)]
+        command = [FLOORIT, "run", "--out", str(folder / "run"), "--quiet", *words, "--", str(script), *arguments]
+        self.ended = execute(command, folder)
+        assert self.ended.returncode == 0, self.ended.stderr.decode()
+        self.said: dict[str, Any] = json.loads(self.ended.stdout)
+        report = report_of(folder / "run")
+        assert report is not None
+        self.report = report
+        self.told = {override["code"]: override for override in report["overrides"]}
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """Without any override."""
+    return Ran(tmp_path_factory.mktemp("usual"))
+
+
+def line_of(text: str) -> int:
+    """The script's first line that holds a text."""
+    return next(number for number, line in enumerate(SCRIPT.read_text().splitlines(), 1) if text in line)
+
+
+def test_without_any_nothing_is_told(usual: Ran) -> None:
+    assert usual.told == {}
+    assert usual.said["made_by"] == [0]
+
+
+def test_workers_keep_the_order_of_samples_and_the_stream_of_the_program(tmp_path: Path, usual: Ran) -> None:
+    ran = Ran(tmp_path, "workers=2", "prefetch=3", "persistent", "worker-threads=2")
+    assert ran.said["made_by"] == [2]
+    assert len(ran.said["pids"]) == 2  # kept from one epoch to the next
+    assert ran.said["threads"] == [2]
+    assert ran.said["evaluated_by"] == [0]
+    for name in ("losses", "order", "drawn", "others"):
+        assert ran.said[name] == usual.said[name], name
+    assert {code: told["state"] for code, told in ran.told.items()} == dict.fromkeys(ran.told, "in force")
+    assert ran.told["workers"]["asked"] == 0
+    assert ran.told["workers"]["asked_at"]["line"] == line_of("loader = DataLoader(")
+    assert ran.told["prefetch"]["asked"] is None
+    assert ran.told["persistent"]["asked"] is False
+    assert ran.told["workers"]["acted"] == 5  # passes' iterators: one that is kept, and the others
+    assert ran.report["workers"]["count"] == 2
+
+
+# -- asking for them ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["workers=8", "pin", "in-order"], {"workers": 8, "pin": True, "in-order": False}),
+        (["pin=off", "persistent=TRUE"], {"pin": False, "persistent": True}),
+        (["prefetch", "context=spawn"], {"prefetch": 4, "context": "spawn"}),
+    ],
+)
+def test_what_is_typed_becomes_values(words: list[str], meant: dict[str, Any]) -> None:
+    found = asked.parse(words)
+    assert found == meant
+    assert {code: type(value) for code, value in found.items()} == {code: type(v) for code, v in meant.items()}
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("wrokers=8", "there is no fix 'wrokers'; those that can be applied are"),
+        ("log-every=10", "log-every can be advised, but not applied from outside"),
+        ("workers", "--fix workers needs a value: a whole number from 0 to 1024"),
+        ("workers=many", "--fix workers takes a whole number from 0 to 1024, not 'many'"),
+        ("workers=-1", "not '-1'"),
+        ("pin=1", "--fix pin takes on or off, not '1'"),
+        ("context=thread", "--fix context takes fork or spawn or forkserver, not 'thread'"),
+    ],
+)
+def test_what_makes_no_sense_is_said_before_anything_starts(
+    word: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["run", "--out", str(tmp_path / "run"), "--fix", word, "--", str(SCRIPT)]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_same_fix_twice_makes_no_sense(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "--fix", "pin", "--fix", "pin=off", str(SCRIPT)]) == 2
+    assert "--fix pin is given twice" in capsys.readouterr().err
+
+
+def test_help_names_each_with_its_values(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["run", "--help"])
+    told = capsys.readouterr().out
+    for code, fix in asked.APPLICABLE.items():
+        assert f"{code}=" in told
+        assert str(fix.takes) in told
+
+
+def test_each_fix_that_takes_a_value_has_an_override() -> None:
+    known = [code for group in overrides.GROUPS for code in group.CODES]
+    assert sorted(known) == sorted(asked.APPLICABLE)
