@@ -13,7 +13,8 @@ from floorit import cli
 from floorit.fixes import asked
 from floorit.record import overrides
 
-SCRIPT = Path(__file__).parent / "overridden.py"
+FOLDER = Path(__file__).parent / "overridden"
+SCRIPT = FOLDER / "train.py"
 
 
 class Ran:
@@ -37,6 +38,12 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return Ran(tmp_path_factory.mktemp("usual"))
 
 
+def make(folder: Path, name: str) -> Path:
+    """A folder of its own."""
+    (folder / name).mkdir()
+    return folder / name
+
+
 def line_of(text: str) -> int:
     """The script's first line that holds a text."""
     return next(number for number, line in enumerate(SCRIPT.read_text().splitlines(), 1) if text in line)
@@ -48,7 +55,7 @@ def test_without_any_nothing_is_told(usual: Ran) -> None:
 
 
 def test_workers_keep_the_order_of_samples_and_the_stream_of_the_program(tmp_path: Path, usual: Ran) -> None:
-    ran = Ran(tmp_path, "workers=2", "prefetch=3", "persistent", "worker-threads=2")
+    ran = Ran(tmp_path, "workers=2", "prefetch=3", "persistent", "worker-threads=2", "anomaly", "set-to-none")
     assert ran.said["made_by"] == [2]
     assert len(ran.said["pids"]) == 2  # kept from one epoch to the next
     assert ran.said["threads"] == [2]
@@ -62,6 +69,74 @@ def test_workers_keep_the_order_of_samples_and_the_stream_of_the_program(tmp_pat
     assert ran.told["persistent"]["asked"] is False
     assert ran.told["workers"]["acted"] == 5  # passes' iterators: one that is kept, and the others
     assert ran.report["workers"]["count"] == 2
+
+
+HALVED = (("usual", ()), ("halved", ("amp=fp16",)))
+SWITCHES = ("tf32", "cudnn-benchmark", "deterministic", "anomaly", "fused", "set-to-none", "launch-blocking")
+
+
+def test_what_the_model_and_the_optimizer_compute_with(tmp_path: Path, usual: Ran) -> None:
+    ran = Ran(tmp_path, "amp=bf16", "channels-last", *SWITCHES, "workers=2", arguments=("repeated",))
+    before, after = usual.said["in force"], ran.said["in force"]
+    assert before == {
+        "cudnn.benchmark": False,
+        "tf32": False,
+        "precision": "highest",
+        "deterministic": True,
+        "anomaly": True,
+        "channels_last": False,
+        "pictures": [False],
+        "computed_in": ["torch.float32"],
+        "returned": ["torch.float32"],
+        "fused": [None],
+        "dropped": False,
+        "compiled": False,
+    }
+    assert after == {
+        "cudnn.benchmark": True,
+        "tf32": True,
+        "precision": "high",
+        "deterministic": False,
+        "anomaly": False,
+        "channels_last": True,
+        "pictures": [True],
+        "returned": ["torch.float32"],
+        "computed_in": ["torch.bfloat16", "torch.float32"],  # as it evaluates, nothing is changed
+        "fused": [True],
+        "dropped": True,
+        "compiled": False,
+    }
+    assert ran.said["losses"] == pytest.approx(usual.said["losses"], rel=0.05)
+    assert ran.said["losses"] != usual.said["losses"]
+    states = {code: told["state"] for code, told in ran.told.items()}
+    met = ("amp", "channels-last", "deterministic", "anomaly", "fused", "set-to-none")
+    assert {code: states[code] for code in met} == dict.fromkeys(met, "in force")
+    for code in ("tf32", "cudnn-benchmark", "launch-blocking"):
+        assert states[code] == "not met"  # there is no GPU
+    assert ran.told["anomaly"]["asked"] is True
+    assert ran.told["anomaly"]["asked_at"]["line"] == line_of("set_detect_anomaly(True)")
+    assert ran.told["cudnn-benchmark"]["asked_at"]["line"] == line_of("cudnn.benchmark = False")
+    assert ran.told["set-to-none"]["acted"] == len(ran.said["losses"])
+    assert states["workers"] == "failed"  # of one of its loaders
+    assert "would repeat its samples" in ran.told["workers"]["reason"]
+    assert ran.said["others"]["repeated"] == list(range(8))
+
+
+@pytest.mark.acceptance
+def test_float16_loses_no_gradients(tmp_path: Path) -> None:
+    usual, ran = (Ran(make(tmp_path, name), *fixes, script=FOLDER / "underflows.py") for name, fixes in HALVED)
+    assert (usual.said["kinds"], ran.said["kinds"]) == (["torch.float32"], ["torch.float16"])
+    for found, true in zip(ran.said["norms"], usual.said["norms"], strict=True):
+        assert found == pytest.approx(true, rel=5e-3)  # unscaled, the steps of float16 are 40 % of these gradients
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("mode", ["default", "max-autotune"])
+def test_the_model_is_compiled(tmp_path: Path, mode: str) -> None:
+    ran = Ran(tmp_path, f"compile={mode}", script=FOLDER / "underflows.py")
+    assert ran.said["compiled"]
+    assert ran.report["run"]["compiled_steps"]
+    assert ran.told["compile"]["state"] == "in force"
 
 
 # -- asking for them ----------------------------------------------------------------------------------------------

@@ -45,6 +45,8 @@ class Session:
         self.elsewhere = {}  # thread -> pass over the data it is in, of threads that are not accounted for
         self.when_trained_changes = lambda: None  # told when there is a new optimizer
         self.look_at_input = lambda check: None  # has a check called with the next input of the model
+        self.has_overrides = wire.FIXES in os.environ
+        self.call_models_by = lambda call: None  # has the outermost modules called by (facts, module, args, kwargs)
         self.trained_models = list  # modules that are called from outside of any other, and that optimizers update
         self._lasting = []
         self._compiled = (compilations(), time.perf_counter_ns())

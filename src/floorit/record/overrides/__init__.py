@@ -2,10 +2,10 @@
 
 import json
 
-from . import loader, threads
+from . import device, loader, model, optimizer, switches, threads
 from .applied import Applied
 
-GROUPS = (loader, threads)
+GROUPS = (loader, threads, model, optimizer, switches, device)
 
 
 def install(session, text):

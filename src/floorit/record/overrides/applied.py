@@ -22,7 +22,7 @@ class Applied:
         self._state, self._reason = NOT_MET, None
         self._acted = 0
         self._asked = self._place = None
-        self._is_opposed = False
+        self.is_opposed = False
 
     def act(self):
         """It has changed something."""
@@ -44,11 +44,21 @@ class Applied:
             self.note()
 
     def opposed(self, asked, place=None):
-        """The program itself asks for something else, at `place` (file, line, function): here, if it is not given."""
-        if not self._is_opposed:
-            self._is_opposed = True
-            self._asked, self._place = asked, place or _place()
+        """The program itself asks for something else, at `place` (file, line, function) if that is known."""
+        if not self.is_opposed:
+            self.is_opposed = True
+            self._asked, self._place = asked, place
             self.note()
+
+    def opposed_here(self, asked):
+        """The same, by a call of the program's that is under way."""
+        if not self.is_opposed:
+            self.opposed(asked, _place())
+
+    def overrule(self, asked):
+        """The program asks for something else just now, and does not get it."""
+        self.opposed_here(asked)
+        self.act()
 
     def note(self):
         """Into the record, and into that of each process that is forked and trains."""
@@ -69,7 +79,7 @@ class Applied:
             "state": self._state,
             "reason": self._reason,
             "acted": self._acted,
-            "opposed": self._is_opposed,
+            "opposed": self.is_opposed,
             "asked": self._asked,
             "place": self._place,
         }

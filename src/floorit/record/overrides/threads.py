@@ -60,7 +60,7 @@ def _hold(session, applied, library, name, present):
     @functools.wraps(setter)
     def held(count):
         if count != applied.value:
-            applied.opposed(count)
+            applied.opposed_here(count)
 
     if present != applied.value:
         setter(applied.value)

@@ -47,9 +47,10 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.first, self.drop, self.last = nn.Conv2d(3, 4, 3), nn.Dropout(0.5), nn.Linear(4, 1)
-        self.computed_in = set()
+        self.computed_in, self.returned, self.pictures, self.dropped = set(), set(), set(), None
 
     def forward(self, x):
+        self.pictures.add(x.is_contiguous(memory_format=torch.channels_last))
         features = self.drop(self.first(x).relu().mean((2, 3)))
         self.computed_in.add(str(self.last(features).dtype))
         return self.last(features)
@@ -59,9 +60,37 @@ def over(loader):
     return sorted(int(sample[0]) for batch in loader for sample in batch.reshape(-1, 4))
 
 
+def ask_for_what_is_slow():
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.set_float32_matmul_precision("highest")
+    torch.use_deterministic_algorithms(True)
+    torch.autograd.set_detect_anomaly(True)
+    os.environ["CUDA_LAUNCH_BLOCKING"] = "1"
+
+
+def in_force(model, optimizer):
+    """As torch itself says, and as tensors lie in memory."""
+    return {
+        "cudnn.benchmark": torch.backends.cudnn.benchmark,
+        "tf32": torch.backends.cuda.matmul.allow_tf32,
+        "precision": torch.get_float32_matmul_precision(),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "anomaly": torch.is_anomaly_enabled(),
+        "channels_last": model.first.weight.is_contiguous(memory_format=torch.channels_last),
+        "pictures": sorted(model.pictures),
+        "computed_in": sorted(model.computed_in),
+        "returned": sorted(model.returned),
+        "fused": [group["fused"] for group in optimizer.param_groups],
+        "dropped": model.dropped,
+        "compiled": model._compiled_call_impl is not None,
+    }
+
+
 def main():
     torch.manual_seed(0)
     torch.set_num_threads(1)
+    ask_for_what_is_slow()
     said = {"losses": [], "order": [], "made_by": set(), "threads": set(), "pids": set(), "evaluated_by": set()}
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -72,7 +101,10 @@ def main():
         model.train()
         for x, seen in loader:
             optimizer.zero_grad(set_to_none=False)
-            loss = model(x).square().mean()
+            model.dropped = model.last.weight.grad is None
+            output = model(x)
+            model.returned.add(str(output.dtype))
+            loss = output.square().mean()
             loss.backward()
             optimizer.step()
             said["losses"].append(loss.item())
@@ -84,6 +116,7 @@ def main():
                 model(x)
                 said["evaluated_by"].update(seen[:, 1].tolist())
     model.train()
+    said["in force"] = in_force(model, optimizer)
     said["drawn"] = torch.rand(1).item()
     others = {
         "one by one": DataLoader(data, batch_size=None, collate_fn=lambda sample: sample[1]),
