@@ -28,7 +28,7 @@ CODES = [
     *("pin", "async-copy", "device-prefetch"),
     *("amp", "tf32", "cudnn-benchmark", "deterministic", "channels-last", "compile", "fused", "set-to-none"),
     *("anomaly", "launch-blocking", "sync-off", "log-every", "eval-every", "checkpoint-every"),
-    *("recompute", "accumulate", "batch", "allocator", "static-graph", "bucket-view"),
+    *("recompute", "accumulate", "batch", "allocator", "static-graph", "bucket-view", "bucket-mb"),
 ]
 DOCS = Path(__file__).parents[1] / "docs"
 HEALTHY_GAIN = 1.05

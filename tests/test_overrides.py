@@ -14,6 +14,7 @@ from floorit.fixes import asked
 from floorit.record import overrides
 
 FOLDER = Path(__file__).parent / "overridden"
+MIB = 2**20
 SCRIPT = FOLDER / "train.py"
 
 
@@ -72,11 +73,23 @@ def test_workers_keep_the_order_of_samples_and_the_stream_of_the_program(tmp_pat
 
 
 HALVED = (("usual", ()), ("halved", ("amp=fp16",)))
-SWITCHES = ("tf32", "cudnn-benchmark", "deterministic", "anomaly", "fused", "set-to-none", "launch-blocking")
+SWITCHES = (
+    "tf32",
+    "cudnn-benchmark",
+    "deterministic",
+    "anomaly",
+    "fused",
+    "set-to-none",
+    "launch-blocking",
+    "allocator",
+    "async-copy",
+    "sync-off",
+)
+OF_RANKS = ("static-graph", "bucket-view", "bucket-mb=7")
 
 
 def test_what_the_model_and_the_optimizer_compute_with(tmp_path: Path, usual: Ran) -> None:
-    ran = Ran(tmp_path, "amp=bf16", "channels-last", *SWITCHES, "workers=2", arguments=("repeated",))
+    ran = Ran(tmp_path, "amp=bf16", "channels-last", *SWITCHES, *OF_RANKS, "workers=2", arguments=("repeated",))
     before, after = usual.said["in force"], ran.said["in force"]
     assert before == {
         "cudnn.benchmark": False,
@@ -109,14 +122,22 @@ def test_what_the_model_and_the_optimizer_compute_with(tmp_path: Path, usual: Ra
     assert ran.said["losses"] == pytest.approx(usual.said["losses"], rel=0.05)
     assert ran.said["losses"] != usual.said["losses"]
     states = {code: told["state"] for code, told in ran.told.items()}
-    met = ("amp", "channels-last", "deterministic", "anomaly", "fused", "set-to-none")
+    met = ("amp", "channels-last", "deterministic", "anomaly", "fused", "set-to-none", "sync-off", "static-graph")
     assert {code: states[code] for code in met} == dict.fromkeys(met, "in force")
-    for code in ("tf32", "cudnn-benchmark", "launch-blocking"):
+    for code in ("tf32", "cudnn-benchmark", "launch-blocking", "allocator", "async-copy"):
         assert states[code] == "not met"  # there is no GPU
     assert ran.told["anomaly"]["asked"] is True
     assert ran.told["anomaly"]["asked_at"]["line"] == line_of("set_detect_anomaly(True)")
     assert ran.told["cudnn-benchmark"]["asked_at"]["line"] == line_of("cudnn.benchmark = False")
     assert ran.told["set-to-none"]["acted"] == len(ran.said["losses"])
+    assert (usual.said["waited"], ran.said["waited"]) == ("complained", "passed")
+    assert ran.told["sync-off"]["acted"] == 2
+    assert usual.said["reduced"] == [False, False, 3 * MIB]
+    assert ran.said["reduced"] == [True, True, 7 * MIB]
+    assert (ran.told["bucket-mb"]["asked"], ran.told["bucket-mb"]["asked_at"]["line"]) == (
+        3,
+        line_of("bucket_cap_mb=3"),
+    )
     assert states["workers"] == "failed"  # of one of its loaders
     assert "would repeat its samples" in ran.told["workers"]["reason"]
     assert ran.said["others"]["repeated"] == list(range(8))

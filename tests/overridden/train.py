@@ -87,6 +87,26 @@ def in_force(model, optimizer):
     }
 
 
+def wait_for_gpu():
+    """Whether torch really was asked to; without a GPU it complains."""
+    torch.cuda.empty_cache()
+    try:
+        torch.cuda.synchronize()
+    except (AssertionError, RuntimeError):
+        return "complained"
+    return "passed"
+
+
+def reduce_gradients(folder):
+    """As DDP itself says, once it has been made and used."""
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
+    ddp = nn.parallel.DistributedDataParallel(nn.Linear(2, 2), None, None, 0, bucket_cap_mb=3)
+    ddp(torch.ones(1, 2)).sum().backward()
+    told = ddp._get_ddp_logging_data()
+    torch.distributed.destroy_process_group()
+    return [ddp.static_graph, bool(told["gradient_as_bucket_view"]), told["bucket_cap_bytes"]]
+
+
 def main():
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -136,6 +156,8 @@ def main():
     if "repeated" in sys.argv:
         others["repeated"] = DataLoader(Repeated(), batch_size=2)
     said["others"] = {name: over(each) for name, each in others.items()}
+    said["waited"] = wait_for_gpu()
+    said["reduced"] = reduce_gradients(os.getcwd())
     print(json.dumps(said, default=sorted))
 
 

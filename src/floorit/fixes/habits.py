@@ -97,6 +97,7 @@ FIXES = (
         effort="a few lines",
         addresses=("sync-bound",),
         predict=_sync_off,
+        takes=values.ONLY_ON,
         popular=True,
     ),
     Fix(

@@ -68,6 +68,7 @@ FIXES = (
         effort="a few lines",
         addresses=("transfer-bound",),
         predict=_async_copy,
+        takes=values.ONLY_ON,
     ),
     Fix(
         code="device-prefetch",

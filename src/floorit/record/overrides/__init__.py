@@ -2,10 +2,10 @@
 
 import json
 
-from . import device, loader, model, optimizer, switches, threads
+from . import device, loader, model, optimizer, ranks, switches, threads, transfers
 from .applied import Applied
 
-GROUPS = (loader, threads, model, optimizer, switches, device)
+GROUPS = (loader, threads, transfers, model, optimizer, switches, device, ranks)
 
 
 def install(session, text):
