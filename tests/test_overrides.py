@@ -143,6 +143,28 @@ def test_what_the_model_and_the_optimizer_compute_with(tmp_path: Path, usual: Ra
     assert ran.said["others"]["repeated"] == list(range(8))
 
 
+def test_files_are_decoded_once(tmp_path: Path) -> None:
+    assert_decoded_once(Ran(tmp_path, "decode-cache", script=FOLDER / "decodes.py", arguments=(str(tmp_path),)))
+
+
+@pytest.mark.acceptance
+def test_files_are_decoded_once_for_workers_that_are_not_forked(tmp_path: Path) -> None:
+    fixes = ("decode-cache=ram", "context=spawn")
+    assert_decoded_once(Ran(tmp_path, *fixes, script=FOLDER / "decodes.py", arguments=(str(tmp_path),)))
+
+
+def assert_decoded_once(ran: Ran) -> None:
+    """Six samples an epoch, each with five reads of three files, two of them of the same picture in the same way."""
+    first, second, third = (ran.said["seen"][begin : begin + 6] for begin in (0, 6, 12))
+    assert len({total for _, total, *_ in first}) == 6
+    assert {json.dumps(facts) for *_, facts in first} == {'["JPEG", [7, 9]]'}
+    assert second == first
+    assert third[:5] == first[:5]  # also what is there now in place of the first file
+    assert third[5] != first[5]
+    assert ran.told["decode-cache"]["state"] == "in force"
+    assert ran.told["decode-cache"]["acted"] == 6 + 6 * 5 + (5 * 5 + 1)
+
+
 @pytest.mark.acceptance
 def test_float16_loses_no_gradients(tmp_path: Path) -> None:
     usual, ran = (Ran(make(tmp_path, name), *fixes, script=FOLDER / "underflows.py") for name, fixes in HALVED)

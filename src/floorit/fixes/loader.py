@@ -192,5 +192,6 @@ FIXES = (
         effort="a few lines",
         addresses=("input-bound",),
         predict=_decode_cache,
+        takes=values.one_of("ram", default="ram"),
     ),
 )

@@ -55,7 +55,8 @@ class Session:
         self.is_worker = False
         self.is_forked = False
         self.on_cuda = []  # installed when the program first uses CUDA
-        self.last_words = []  # called when the process ends
+        self.last_words = []  # called when the process ends, unless it is a worker
+        self.overrides_told = lambda: None  # told that the process ends, a worker too
         self.memory_error = lambda: None  # told that an error may be passing through the loader
         self.readings = None  # of the settings in force, once their probe is installed
         self.count_waiting = lambda: 0  # batches that the loader has ready
@@ -365,6 +366,7 @@ class Session:
             if self.readings is not None and self.log.backwards:
                 self.readings.read(training=False)
             self.writer.note("end", at=time.perf_counter())
+        self.overrides_told()
         self.flush()
 
     def _say_last_words(self):

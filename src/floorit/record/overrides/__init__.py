@@ -2,16 +2,16 @@
 
 import json
 
-from . import device, loader, model, optimizer, ranks, switches, threads, transfers
+from . import decoding, device, loader, model, optimizer, ranks, switches, threads, transfers
 from .applied import Applied
 
-GROUPS = (loader, threads, transfers, model, optimizer, switches, device, ranks)
+GROUPS = (loader, threads, decoding, transfers, model, optimizer, switches, device, ranks)
 
 
 def install(session, text):
     """Put in force what wire.FIXES asks for: {code of the fix: value}."""
     asked = {code: Applied(session, code, value) for code, value in json.loads(text).items()}
-    session.last_words += [applied.tell for applied in asked.values()]
+    session.overrides_told = lambda: [applied.close() for applied in asked.values()]
     for group in GROUPS:
         own = {code: asked[code] for code in group.CODES if code in asked}
         try:

@@ -67,6 +67,11 @@ class Applied:
         else:
             self._session.remember("override", **self._facts())
 
+    def close(self):
+        """The process ends. A worker tells only of what it has done."""
+        if self._acted or not self._session.is_worker:
+            self.tell()
+
     def tell(self):
         """Into the record of this process."""
         self._session.writer.note("override", **self._facts())
