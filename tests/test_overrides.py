@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import FLOORIT, execute, report_of
+from conftest import FLOORIT, PYTHON, execute, report_of
 
 from floorit import cli
+from floorit.analyse.overrides import find
+from floorit.events import Place, Process
 from floorit.fixes import asked
 from floorit.record import overrides
+from floorit.record.overrides import store
+from floorit.report import overrides as terminal_overrides
 
 FOLDER = Path(__file__).parent / "overridden"
 MIB = 2**20
@@ -34,9 +39,12 @@ class Ran:
 
 
 @pytest.fixture(scope="module")
-def usual(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """Without any override."""
-    return Ran(tmp_path_factory.mktemp("usual"))
+def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the script says without floorit."""
+    ended = execute([PYTHON, str(SCRIPT)], tmp_path_factory.mktemp("usual"))
+    said: dict[str, Any] = json.loads(ended.stdout)
+    assert said["made_by"] == [0]
+    return said
 
 
 def make(folder: Path, name: str) -> Path:
@@ -50,19 +58,14 @@ def line_of(text: str) -> int:
     return next(number for number, line in enumerate(SCRIPT.read_text().splitlines(), 1) if text in line)
 
 
-def test_without_any_nothing_is_told(usual: Ran) -> None:
-    assert usual.told == {}
-    assert usual.said["made_by"] == [0]
-
-
-def test_workers_keep_the_order_of_samples_and_the_stream_of_the_program(tmp_path: Path, usual: Ran) -> None:
+def test_workers_keep_the_order_of_samples_and_the_stream_of_the_program(tmp_path: Path, usual: dict[str, Any]) -> None:
     ran = Ran(tmp_path, "workers=2", "prefetch=3", "persistent", "worker-threads=2", "anomaly", "set-to-none")
     assert ran.said["made_by"] == [2]
     assert len(ran.said["pids"]) == 2  # kept from one epoch to the next
     assert ran.said["threads"] == [2]
     assert ran.said["evaluated_by"] == [0]
     for name in ("losses", "order", "drawn", "others"):
-        assert ran.said[name] == usual.said[name], name
+        assert ran.said[name] == usual[name], name
     assert {code: told["state"] for code, told in ran.told.items()} == dict.fromkeys(ran.told, "in force")
     assert ran.told["workers"]["asked"] == 0
     assert ran.told["workers"]["asked_at"]["line"] == line_of("loader = DataLoader(")
@@ -85,12 +88,13 @@ SWITCHES = (
     "async-copy",
     "sync-off",
 )
+OF_DATA = ("workers=2", "decode-cache")
 OF_RANKS = ("static-graph", "bucket-view", "bucket-mb=7")
 
 
-def test_what_the_model_and_the_optimizer_compute_with(tmp_path: Path, usual: Ran) -> None:
-    ran = Ran(tmp_path, "amp=bf16", "channels-last", *SWITCHES, *OF_RANKS, "workers=2", arguments=("repeated",))
-    before, after = usual.said["in force"], ran.said["in force"]
+def test_what_the_model_and_the_optimizer_compute_with(tmp_path: Path, usual: dict[str, Any]) -> None:
+    ran = Ran(tmp_path, "amp=bf16", "channels-last", *SWITCHES, *OF_RANKS, *OF_DATA, arguments=(str(tmp_path),))
+    before, after = usual["in force"], ran.said["in force"]
     assert before == {
         "cudnn.benchmark": False,
         "tf32": False,
@@ -119,20 +123,21 @@ def test_what_the_model_and_the_optimizer_compute_with(tmp_path: Path, usual: Ra
         "dropped": True,
         "compiled": False,
     }
-    assert ran.said["losses"] == pytest.approx(usual.said["losses"], rel=0.05)
-    assert ran.said["losses"] != usual.said["losses"]
+    assert ran.said["losses"] == pytest.approx(usual["losses"], rel=0.05)
+    assert ran.said["losses"] != usual["losses"]
     states = {code: told["state"] for code, told in ran.told.items()}
     met = ("amp", "channels-last", "deterministic", "anomaly", "fused", "set-to-none", "sync-off", "static-graph")
     assert {code: states[code] for code in met} == dict.fromkeys(met, "in force")
     for code in ("tf32", "cudnn-benchmark", "launch-blocking", "allocator", "async-copy"):
         assert states[code] == "not met"  # there is no GPU
+    assert ran.told["tf32"]["reason"] == "the program did not use CUDA"
     assert ran.told["anomaly"]["asked"] is True
     assert ran.told["anomaly"]["asked_at"]["line"] == line_of("set_detect_anomaly(True)")
     assert ran.told["cudnn-benchmark"]["asked_at"]["line"] == line_of("cudnn.benchmark = False")
     assert ran.told["set-to-none"]["acted"] == len(ran.said["losses"])
-    assert (usual.said["waited"], ran.said["waited"]) == ("complained", "passed")
+    assert (usual["waited"], ran.said["waited"]) == ("complained", "passed")
     assert ran.told["sync-off"]["acted"] == 2
-    assert usual.said["reduced"] == [False, False, 3 * MIB]
+    assert usual["reduced"] == [False, False, 3 * MIB]
     assert ran.said["reduced"] == [True, True, 7 * MIB]
     assert (ran.told["bucket-mb"]["asked"], ran.told["bucket-mb"]["asked_at"]["line"]) == (
         3,
@@ -141,10 +146,7 @@ def test_what_the_model_and_the_optimizer_compute_with(tmp_path: Path, usual: Ra
     assert states["workers"] == "failed"  # of one of its loaders
     assert "would repeat its samples" in ran.told["workers"]["reason"]
     assert ran.said["others"]["repeated"] == list(range(8))
-
-
-def test_files_are_decoded_once(tmp_path: Path) -> None:
-    assert_decoded_once(Ran(tmp_path, "decode-cache", script=FOLDER / "decodes.py", arguments=(str(tmp_path),)))
+    assert_decoded_once(ran)
 
 
 @pytest.mark.acceptance
@@ -238,3 +240,87 @@ def test_help_names_each_with_its_values(capsys: pytest.CaptureFixture[str]) -> 
 def test_each_fix_that_takes_a_value_has_an_override() -> None:
     known = [code for group in overrides.GROUPS for code in group.CODES]
     assert sorted(known) == sorted(asked.APPLICABLE)
+
+
+# -- what is told of them -----------------------------------------------------------------------------------------
+
+
+def note(code: str, state: str, acted: int = 0, pid: int = 1, **more: Any) -> dict[str, Any]:
+    """As a process writes it."""
+    usual = {"value": 8, "reason": None, "opposed": False, "asked": None, "place": None}
+    return {**usual, "code": code, "state": state, "acted": acted, "pid": pid, **more}
+
+
+def process(*notes: dict[str, Any]) -> Process:
+    """One that has written these."""
+    made = Process()
+    made.overrides += notes
+    return made
+
+
+def test_of_a_process_the_last_note_counts_and_of_workers_each_ones() -> None:
+    rank = process(note("workers", "not met"), note("workers", "in force", 1), note("workers", "in force", 3))
+    other = process(note("workers", "not met", opposed=True, asked=2, place=["train.py", 7, "main"]))
+    shared = process(
+        note("decode-cache", "in force", 1, pid=4),
+        note("decode-cache", "in force", 5, pid=5),
+        note("decode-cache", "in force", 9, pid=4),
+    )
+    found = find({"workers": 8, "decode-cache": "ram", "pin": True}, [rank, other], [shared])
+    assert [(o.code, o.state, o.acted) for o in found] == [
+        ("workers", "in force", 3),
+        ("decode-cache", "in force", 14),
+        ("pin", "not met", 0),  # no process has told of it
+    ]
+    assert (found[0].asked, found[0].asked_at) == (2, Place("train.py", 7, "main", "user"))
+
+
+def test_one_process_in_which_it_failed_is_enough() -> None:
+    failed = process(note("pin", "failed", reason="torch finds no accelerator"))
+    (found,) = find({"pin": True}, [process(note("pin", "in force", 2)), failed], [])
+    assert (found.state, found.reason) == ("failed", "torch finds no accelerator")
+
+
+def test_each_is_one_line_on_the_terminal() -> None:
+    told = process(
+        note("workers", "in force", 1, opposed=True, asked=0, place=["train.py", 7, "main"]),
+        note("fused", "not met"),
+        note("pin", "failed", reason="torch finds no accelerator"),
+    )
+    lines = terminal_overrides.render(find({"workers": 8, "fused": True, "pin": True}, [told], []))
+    assert [str(line) for line in lines] == [
+        "fix workers=8 in force; the program asks for 0 at train.py:7",
+        "fix fused=true not met: the program never did what it would change",
+        "fix pin=true failed (torch finds no accelerator)",
+    ]
+
+
+# -- what is kept in memory ---------------------------------------------------------------------------------------
+
+
+def test_what_one_process_keeps_another_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(store.VARIABLE, raising=False)
+    own = store.Store()
+    assert own.get("picture") is None
+    assert own.put("picture", b"four", b" legs")
+    child = os.fork()
+    if not child:
+        os._exit(0 if bytes(own.get("picture")) == b"four legs" and own.put("other", b"child's") else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert bytes(own.get("other")) == b"child's"
+    found = store.Store()  # by the variable, as a process that is not forked
+    assert bytes(found.get("picture")) == b"four legs"
+    assert found.put("picture", b"again")
+    assert bytes(own.get("picture")) == b"four legs"
+
+
+def test_nothing_is_kept_where_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(store.VARIABLE, raising=False)
+    monkeypatch.setattr(store, "free_memory", lambda: 1000)
+    small = store.Store()
+    assert small.put("half", b"h" * 400)
+    assert not small.put("more than half", b"m" * 200)
+    assert small.get("more than half") is None
+    monkeypatch.setattr(store, "free_memory", lambda: 120)  # the program has taken the rest
+    assert not small.put("little", b"l" * 30)
+    assert small.put("less", b"l" * 10)

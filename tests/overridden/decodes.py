@@ -44,8 +44,8 @@ class Files(Dataset):
         return torch.tensor([total]), json.dumps([index, total, str(numbers.dtype), facts])
 
 
-def main():
-    torch.manual_seed(0)
+def train():
+    """What each sample was, in three epochs."""
     for index in range(COUNT):
         write(index, index + 1)
     model = nn.Linear(1, 1)
@@ -58,8 +58,8 @@ def main():
         for x, facts in DataLoader(Files(), batch_size=2, num_workers=2):
             model(x).sum().backward()
             seen += [json.loads(fact) for fact in facts]
-    print(json.dumps({"seen": seen}))
+    return seen
 
 
 if __name__ == "__main__":
-    main()
+    print(json.dumps({"seen": train()}))

@@ -8,6 +8,7 @@ import functools
 import json
 import os
 import struct
+import sys
 
 from ..imports import after_import
 from ..traces import hide_ours
@@ -23,8 +24,8 @@ def install(session, asked):
     (applied,) = asked.values()
     cache = _Cache(applied, Store())
     replace = session.patches.replace
-    after_import("numpy", lambda numpy: replace(numpy, "load", _keeping_arrays(cache, numpy, numpy.load)))
-    after_import("cv2", lambda cv2: replace(cv2, "imread", _keeping_arrays(cache, cv2.numpy, cv2.imread)))
+    after_import("numpy", lambda numpy: replace(numpy, "load", _keeping_arrays(cache, numpy.load)))
+    after_import("cv2", lambda cv2: replace(cv2, "imread", _keeping_arrays(cache, cv2.imread)))
     after_import("PIL.ImageFile", lambda pil: replace(pil.ImageFile, "load", _keeping_pictures(cache, pil)))
 
 
@@ -57,9 +58,10 @@ class _Cache:
             self._applied.fail("a decoded file cannot be kept: %r" % (error,))
 
 
-def _keeping_arrays(cache, numpy, function):
+def _keeping_arrays(cache, function):
     @functools.wraps(function)
     def read(*args, **kwargs):
+        numpy = sys.modules["numpy"]
         name = _name(function.__name__, args[0] if args else None, args[1:], sorted(kwargs.items()))
         array = None if name is None else cache.find(name, lambda kept: _array(numpy, kept))
         if array is not None:

@@ -11,6 +11,7 @@ CODES = ("tf32", "cudnn-benchmark", "deterministic", "anomaly")
 # `precision` of a product or convolution, by whether TF32 is wanted: in the old names, in the new ones.
 _PRECISION = {True: ("high", "tf32"), False: ("highest", "ieee")}
 _OF_PRODUCTS = ("matmul", "conv", "all")
+_NO_CUDA = "the program did not use CUDA"
 
 
 def install(session, asked):
@@ -19,7 +20,6 @@ def install(session, asked):
 
 
 def _tf32(session, applied):
-    """In force once the program uses CUDA: nothing else has TF32."""
     c, wanted = session.torch._C, bool(applied.value)
     word, precision = _PRECISION[wanted]
     hold(session, applied, c, "_set_cublas_allow_tf32", wanted)(wanted)
@@ -27,7 +27,7 @@ def _tf32(session, applied):
     hold(session, applied, c, "_set_float32_matmul_precision", word)
     if hasattr(c, "_set_fp32_precision_setter"):  # torch 2.9 and later
         _hold_precision(session, applied, c, precision)
-    session.on_cuda.append(applied.act)
+    _count_once_on_cuda(session, applied)
 
 
 def _hold_precision(session, applied, c, wanted):
@@ -46,6 +46,11 @@ def _hold_precision(session, applied, c, wanted):
 
 def _cudnn_benchmark(session, applied):
     _hold_cudnn(session, applied, "benchmark", bool(applied.value))
+    _count_once_on_cuda(session, applied)
+
+
+def _count_once_on_cuda(session, applied):
+    applied.unmet(_NO_CUDA)
     session.on_cuda.append(applied.act)
 
 
