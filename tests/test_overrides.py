@@ -168,6 +168,15 @@ def assert_decoded_once(ran: Ran) -> None:
 
 
 @pytest.mark.acceptance
+@pytest.mark.parametrize("fix", ["workers=0", "persistent=off"])
+def test_the_stream_is_as_if_workers_were_kept(tmp_path: Path, fix: str) -> None:
+    bare = execute([PYTHON, str(FOLDER / "kept.py")], tmp_path)
+    ran = Ran(tmp_path, fix, script=FOLDER / "kept.py")
+    assert ran.said == json.loads(bare.stdout)
+    assert [(told["state"], told["acted"]) for told in ran.told.values()] == [("in force", 3)]
+
+
+@pytest.mark.acceptance
 def test_float16_loses_no_gradients(tmp_path: Path) -> None:
     usual, ran = (Ran(make(tmp_path, name), *fixes, script=FOLDER / "underflows.py") for name, fixes in HALVED)
     assert (usual.said["kinds"], ran.said["kinds"]) == (["torch.float32"], ["torch.float16"])

@@ -30,4 +30,5 @@ def _opposite(override: Override) -> str:
         return ""
     at = override.asked_at
     place = f" at {at.file}:{at.line}" if at is not None else ""
-    return f"; the program asks for {word(override.asked)}{place}"
+    asks = "leaves it open" if override.asked is None else f"asks for {word(override.asked)}"
+    return f"; the program {asks}{place}"

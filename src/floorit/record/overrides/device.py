@@ -6,10 +6,13 @@ NAME = "overrides of how CUDA starts"
 CODES = ("launch-blocking", "allocator")
 _BLOCKING = "CUDA_LAUNCH_BLOCKING"
 _OFF = (None, "", "0")
-_ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")  # torch 2.9 and later read the second too
 _EXPANDABLE = "expandable_segments"
-# Functions of torch._C that change the allocator's settings while it is in use; newer versions have the first.
-_SETTERS = ("_accelerator_setAllocatorSettings", "_cuda_cudaCachingAllocator_set_allocator_settings")
+# The variable with the allocator's settings, and the function of torch._C that changes them while it is in use: in
+# newer versions of torch, which know the other variable too, and in older ones.
+_ALLOCATORS = (
+    ("PYTORCH_ALLOC_CONF", "_accelerator_setAllocatorSettings"),
+    ("PYTORCH_CUDA_ALLOC_CONF", "_cuda_cudaCachingAllocator_set_allocator_settings"),
+)
 
 
 def install(session, asked):
@@ -48,22 +51,29 @@ def _unblocked(_, applied):
 
 def _expanding(applied):
     def prepare():
-        for name in _ALLOCATOR:
-            settings = os.environ.get(name, "").split(",")
-            present = next((item for item in settings if item.strip().startswith(_EXPANDABLE)), None)
-            if present is not None and present.strip() != _EXPANDABLE + ":True":
-                applied.opposed(present.strip())
-            others = [item for item in settings if item and item is not present]
-            os.environ[name] = ",".join([*others, _EXPANDABLE + ":True"])
+        for name in [name for name, _ in _ALLOCATORS if name in os.environ]:
+            settings = [item.strip() for item in os.environ[name].split(",")]
+            asked = next((item for item in settings if item.startswith(_EXPANDABLE)), None)
+            if asked not in (None, _EXPANDABLE + ":True"):
+                applied.opposed(asked)
+            os.environ[name] = _with_expandable([item for item in settings if item != asked])
 
     return prepare
 
 
+def _with_expandable(settings):
+    return ",".join([*filter(None, settings), _EXPANDABLE + ":True"])
+
+
 def _expanded(torch, applied):
-    """The allocator may have read its settings before the program's were replaced: it is told again."""
-    setter = next((getattr(torch._C, name) for name in _SETTERS if hasattr(torch._C, name)), None)
+    """The allocator has read its settings by now, perhaps before they were ours: it is told of all of them."""
+    setter = next((setter for _, setter in _ALLOCATORS if hasattr(torch._C, setter)), None)
+    if setter is None:
+        applied.fail("this version of torch has no way to set it")
+        return
+    settings = next((os.environ[name] for name, _ in _ALLOCATORS if name in os.environ), _with_expandable([]))
     try:
-        setter(os.environ[_ALLOCATOR[0]])
+        getattr(torch._C, setter)(settings)
         applied.act()
     except Exception as error:
         applied.fail("the allocator does not take it: %r" % (error,))

@@ -1,7 +1,8 @@
 """How batches are loaded: each loader is changed as a pass over it begins, unless the pass evaluates.
 
 The order of samples stays the program's. torch draws one number from the main process's stream for each pass,
-however many workers there are, but none for a pass of workers that are kept: that one is drawn here.
+however many workers there are, but none for a later pass of workers that are kept: where they are kept because of us
+that one is drawn here, and where they are not any more it comes from a stream of our own.
 """
 
 from types import CodeType, FunctionType
@@ -30,7 +31,8 @@ def install(session, asked):
 
     loaders = _Loaders(session, asked)
     session.pass_begins = loaders.begin
-    session.hook(NAME, DataLoader._get_iterator, lambda loader: loader, result=loaders.began, names=("self",))
+    hooks = (loaders.making, loaders.made, loaders.began)
+    session.hook(NAME, DataLoader._get_iterator, *hooks, names=("self",))
 
 
 class _Loaders:
@@ -41,22 +43,28 @@ class _Loaders:
         self._asked = [asked[code] for code in CODES if code in asked]  # workers first: others need them
         self._own = Known()  # of a loader: what the program has made it with
         self._changed = Known()  # of a loader: the overrides that were set on it
-        self._kept = Known()  # loaders whose workers are kept because of us
+        self._own_stream = session.torch.Generator()
+        self._streams = Known()  # of a loader, while its iterator is made: the stream that it must not draw from
 
     def begin(self, loader, place):
         """A pass over a loader that was made at `place` begins."""
-        if _evaluates(self._session):
-            return
-        own = self._own.get(id(loader)) or self._own.learn(loader, _settings(loader))
-        changed = self._changed.learn(loader, [])
-        for applied in self._asked:
-            try:
-                if self._change(loader, applied, own, place):
-                    changed.append(applied)
-            except Exception as error:
-                applied.fail("it could not be set: %r" % (error,))
-        if id(loader) in self._kept and loader._iterator is not None:
-            self._draw_as_without(loader)
+        try:
+            if not _evaluates(self._session):
+                self._change_all(loader, place)
+        except Exception as error:
+            for applied in self._asked:
+                applied.fail("a loader could not be changed: %r" % (error,))
+
+    def _change_all(self, loader, place):
+        is_again = id(loader) in self._own
+        own = self._own[id(loader)] if is_again else self._own.learn(loader, _settings(loader))
+        changed = [applied for applied in self._asked if self._change(loader, applied, own, place)]
+        self._changed.learn(loader, changed)
+        kept_before, kept_now = _keeps_workers(own), _keeps_workers(_settings(loader))
+        if is_again and kept_now and not kept_before:
+            self._draw(loader)
+        elif is_again and kept_before and not kept_now:
+            self._spare(loader)
 
     def _change(self, loader, applied, own, place):
         """Whether it is set now."""
@@ -73,8 +81,6 @@ class _Loaders:
         self._session.patches.assign(loader, name, value)
         if code == "workers":
             self._fit_to_workers(loader)
-        elif code == "persistent" and value:
-            self._kept.learn(loader, True)
         return True
 
     def _fit_to_workers(self, loader):
@@ -85,10 +91,26 @@ class _Loaders:
         elif loader.prefetch_factor is None:
             assign(loader, "prefetch_factor", _USUAL_PREFETCH)
 
-    def _draw_as_without(self, loader):
+    def _draw(self, loader):
         """The number that starting the workers again would draw."""
         torch = self._session.torch
         torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
+
+    def _spare(self, loader):
+        """Have the number that starting the workers again draws come from elsewhere."""
+        self._streams.learn(loader, [loader.generator])
+
+    def making(self, loader):
+        """The iterator of a pass is being made."""
+        if id(loader) in self._streams:
+            self._session.patches.assign(loader, "generator", self._own_stream)
+        return loader
+
+    def made(self, loader):
+        """However that ended."""
+        stream = self._streams.pop(id(loader), None)
+        if stream is not None:
+            self._session.patches.assign(loader, "generator", stream[0])
 
     def began(self, loader, iterator):
         """The iterator of a pass is made: what is really in force in it."""
@@ -113,6 +135,10 @@ def _settings(loader):
     found = {code: getattr(loader, name, None) for code, (name, _) in _SEEN_AS.items()}
     context = found["context"]
     return {**found, "context": None if context is None else context.get_start_method()}
+
+
+def _keeps_workers(settings):
+    return bool(settings["workers"] and settings["persistent"])
 
 
 def _would_repeat(dataset):
