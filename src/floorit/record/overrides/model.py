@@ -11,33 +11,40 @@ from .scaling import Scaling
 
 CODES = ("amp", "channels-last", "compile")
 _DEPTH = 4  # of what a model is given or returns: how far it is looked into
+_LEFT_ALONE = object()
 _PICTURES = 4  # dimensions of a batch of them, and of a convolution's weight
 
 
 def install(session, asked):
     changes = [_CHANGES[code](session, asked[code]) for code in CODES if code in asked]
-    session.call_models_by(_Calls(session, changes).call)
+    session.call_models_by(_Calls(changes).call)
 
 
 class _Calls:
     """The outermost calls."""
 
-    def __init__(self, session, changes):
-        self._session = session
+    def __init__(self, changes):
         self._changes = changes
 
     def call(self, facts, module, args, kwargs):
         """What the program gets of its model."""
-        try:
-            if not facts & TRAINED or facts & OF_LOSS:
-                return module(*args, **kwargs)
-            run = module
+        run = module
+        if facts & TRAINED and not facts & OF_LOSS:
             for change in self._changes:
-                run = change.around(facts, module, run)
+                run = self._around(change, facts, module, run)
+        try:
             return run(*args, **kwargs)
         except BaseException:
             hide_ours()
             raise
+
+    def _around(self, change, facts, module, run):
+        try:
+            return change.around(facts, module, run)
+        except Exception as error:
+            self._changes = [other for other in self._changes if other is not change]
+            change.applied.fail("the model could not be changed: %r" % (error,))
+            return run
 
 
 class _Amp:
@@ -45,19 +52,20 @@ class _Amp:
 
     def __init__(self, session, applied):
         torch = self._torch = session.torch
-        self._applied = applied
+        self.applied = applied
         self._type = {"bf16": torch.bfloat16, "fp16": torch.float16}[applied.value]
         self._scaling = Scaling(session, applied) if self._type is torch.float16 else None
-        self._devices = Known()  # of a module: the device that it computes on; "": it is not to be changed
+        self._firsts = Known()  # of a module: its first parameter, which tells the device, or _LEFT_ALONE
 
     def around(self, facts, module, run):
         if not (facts & WITH_GRAD or module.training):
             return run
-        device = self._devices.get(id(module))
-        if device is None:
-            device = self._devices.learn(module, self._examine(module))
-        if not device:
+        first = self._firsts.get(id(module))
+        if first is None:
+            first = self._firsts.learn(module, self._examine(module))
+        if first is _LEFT_ALONE:
             return run
+        device = first.device.type
         self._note_own(device)
 
         def under_autocast(*args, **kwargs):
@@ -67,24 +75,24 @@ class _Amp:
                 output = run(*args, **kwargs)
             return _mapped(self._torch, output, self._restored)
 
-        self._applied.act()
+        self.applied.act()
         return under_autocast
 
     def _examine(self, module):
         """Once for each module that is called from outside."""
         first = next((p for p in module.parameters() if p.is_floating_point()), None)
         if first is None or first.dtype is not self._torch.float32:
-            self._applied.unmet("the model's parameters are not in float32")
-            return ""
+            self.applied.unmet("the model's parameters are not in float32")
+            return _LEFT_ALONE
         if self._scaling is not None:
             for parameter in module.parameters():
                 self._scaling.follow(parameter)
-        return first.device.type
+        return first
 
     def _note_own(self, device):
         torch = self._torch
         if torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) is not self._type:
-            self._applied.opposed_here(str(torch.get_autocast_dtype(device)).rpartition(".")[2])
+            self.applied.opposed_here(str(torch.get_autocast_dtype(device)).rpartition(".")[2])
 
     def _restored(self, tensor):
         return tensor.float() if tensor.dtype is self._type else tensor
@@ -96,7 +104,7 @@ class _ChannelsLast:
     def __init__(self, session, applied):
         self._session = session
         self._torch = session.torch
-        self._applied = applied
+        self.applied = applied
         self._has_weights = Known()
 
     def around(self, facts, module, run):
@@ -110,7 +118,7 @@ class _ChannelsLast:
             args, kwargs = _mapped(self._torch, (args, kwargs), self._turned)
             return run(*args, **kwargs)
 
-        self._applied.act()
+        self.applied.act()
         return on_turned
 
     def _turn_weights(self, module):
@@ -118,7 +126,7 @@ class _ChannelsLast:
         for weight in weights:
             self._session.patches.assign(weight, "data", self._turned(weight.data))
         if not weights:
-            self._applied.unmet("the model has no weights of convolutions")
+            self.applied.unmet("the model has no weights of convolutions")
         return bool(weights)
 
     def _turned(self, tensor):
@@ -130,7 +138,7 @@ class _Compile:
     """Compiled in place, at the first call that is trained by; a copy or a checkpoint of it is not."""
 
     def __init__(self, session, applied):
-        self._applied = applied
+        self.applied = applied
         self._mode = applied.value
         self._seen = Known()
 
@@ -142,13 +150,13 @@ class _Compile:
 
     def _compile(self, module):
         if module._compiled_call_impl is not None or hasattr(module, "_orig_mod"):
-            self._applied.unmet("the program compiles its model itself")
+            self.applied.unmet("the program compiles its model itself")
             return
         try:
             module.compile(mode=self._mode)
-            self._applied.act()
+            self.applied.act()
         except Exception as error:
-            self._applied.fail("torch.compile does not take the model: %r" % (error,))
+            self.applied.fail("torch.compile does not take the model: %r" % (error,))
 
 
 def _mapped(torch, value, change, depth=0):

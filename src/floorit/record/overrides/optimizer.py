@@ -33,7 +33,7 @@ class _Fused:
 
     def before(self, optimizer, args, kwargs):
         try:
-            if id(optimizer) not in self._spared:
+            if not self._torch.compiler.is_dynamo_compiling() and id(optimizer) not in self._spared:
                 self._fuse(optimizer)
         except Exception as error:
             self._applied.fail("an optimizer could not be changed: %r" % (error,))

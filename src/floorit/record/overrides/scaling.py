@@ -85,8 +85,10 @@ class Scaling:
 
     def _before_step(self, optimizer, args, kwargs):
         """Skip a step that would spoil the weights: without gradients, an optimizer does nothing."""
+        if self._is_programs or self._torch.compiler.is_dynamo_compiling():
+            return
         parameters = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-        if self._is_programs or not parameters:
+        if not parameters:
             return
         try:
             if self._are_finite([p.grad for p in parameters]):
