@@ -17,7 +17,7 @@ from floorit.analyse import trace
 from floorit.analyse.alternatives import Measured
 from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
-from floorit.fixes import asked
+from floorit.fixes import asked, values
 from floorit.report import beside, build, model, terminal, words
 from floorit.truth import SCALES, Scale
 
@@ -111,10 +111,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _fixes_help() -> str:
-    rows = (f"  {code + '=':18}{fix.takes}" for code, fix in asked.APPLICABLE.items())
-    return "\nfixes and their values (docs/fixes.md; without a value, the one that helps as a rule):\n" + "\n".join(
-        rows
-    )
+    rows = []
+    for code, fix in asked.APPLICABLE.items():
+        assert fix.takes is not None
+        usual = "" if fix.takes.default is None else f" (if left out: {values.spelled(fix.takes.default)})"
+        rows.append(f"  {code + '=':18}{fix.takes}{usual}")
+    return "\n".join(["", "fixes and their values (docs/overrides.md):", *rows])
 
 
 def _add_run(verbs: _Verbs) -> None:
