@@ -19,7 +19,7 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     value: bool | int | float | str | None
     state: str  # in force; not met: the program never did what it would change; failed
-    reason: str | None  # why it failed, or was not met, where that is known
+    reason: str | None  # why it failed or was not met, where that is known; or what else is to be known of it
     acted: int  # how often it changed something; what a process that was killed did last is not in it
     opposed: bool  # whether the program itself asks for something else
     asked: Any  # the value it asks for

@@ -37,6 +37,11 @@ class Applied:
             self._reason = reason
             self.note()
 
+    def remark(self, reason):
+        """Something to be known of it, though it is in force; told when the process ends."""
+        if self._state == IN_FORCE:
+            self._reason = reason
+
     def fail(self, reason):
         """It cannot be put in force, or only in part."""
         if self._state != FAILED_OVERRIDE:

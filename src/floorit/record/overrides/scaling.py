@@ -25,6 +25,7 @@ class Scaling:
         self._torch = session.torch
         self._scale = _FIRST
         self._finite = 0  # steps on end
+        self._skipped = 0  # steps
         self._is_open = False  # whether a scaled pass is under way
         self._hooked = Known()  # parameters whose gradients are made small again
         self._is_programs = False  # whether the program scales by itself
@@ -95,6 +96,8 @@ class Scaling:
                 self._grow()
                 return
             self._scale, self._finite = self._scale * _BACKOFF, 0
+            self._skipped += 1
+            self._applied.remark("steps skipped, as gradients were not finite at that scale: %d" % self._skipped)
             for parameter in parameters:
                 self._session.patches.assign(parameter, "grad", None)
         except Exception as error:
