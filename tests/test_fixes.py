@@ -24,11 +24,11 @@ from floorit.report import findings
 from floorit.stats import Estimate
 
 CODES = [
-    *("workers", "prefetch", "persistent", "worker-threads", "in-order", "decode-cache"),
+    *("workers", "prefetch", "persistent", "worker-threads", "in-order", "context", "decode-cache"),
     *("pin", "async-copy", "device-prefetch"),
     *("amp", "tf32", "cudnn-benchmark", "deterministic", "channels-last", "compile", "fused", "set-to-none"),
     *("anomaly", "launch-blocking", "sync-off", "log-every", "eval-every", "checkpoint-every"),
-    *("recompute", "accumulate", "batch", "allocator", "static-graph", "bucket-view"),
+    *("recompute", "accumulate", "batch", "allocator", "static-graph", "bucket-view", "bucket-mb"),
 ]
 DOCS = Path(__file__).parents[1] / "docs"
 HEALTHY_GAIN = 1.05

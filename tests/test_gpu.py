@@ -309,3 +309,66 @@ def test_the_rates_are_those_of_a_stopwatch(tmp_path: Path) -> None:
         torch.cuda.synchronize()
         assert found["flops"][precision] == pytest.approx(10 * 2 * 8192**3 / (time.perf_counter() - began), rel=0.2)
     assert found["flops"]["tf32"] > 2 * found["flops"]["float32"]
+
+
+# -- overrides -----------------------------------------------------------------------------------------------------
+
+FIXES = [
+    *("pin", "async-copy", "sync-off", "launch-blocking", "allocator", "tf32", "cudnn-benchmark", "deterministic"),
+    *("channels-last", "fused", "amp=bf16"),
+]
+SLOW = {
+    "pinned": False,
+    "copies wait": True,
+    "runs ahead": False,
+    "runs ahead of synchronize": False,
+    "benchmark": False,
+    "deterministic": True,
+    "kinds": ["torch.float32"],
+    "channels last": False,
+    "expandable": False,
+    "counted on GPU": False,
+    "compiled": False,
+}
+FAST = {
+    "pinned": True,
+    "copies wait": False,
+    "runs ahead": True,
+    "runs ahead of synchronize": True,
+    "benchmark": True,
+    "deterministic": False,
+    "kinds": ["torch.bfloat16"],
+    "channels last": True,
+    "expandable": True,
+    "counted on GPU": True,
+    "compiled": False,
+}
+
+
+def _overridden(folder: Path, *fixes: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the script says, and what the report tells of each override."""
+    folder.mkdir()
+    report, stdout, _ = _recorded(folder, "overridden.py", *(word for fix in fixes for word in ("--fix", fix)))
+    return json.loads(stdout), {override["code"]: override for override in report["overrides"]}
+
+
+def test_overrides_are_in_force_on_the_gpu(tmp_path: Path) -> None:
+    """As the GPU itself shows: by what the host waits for, by rounding, by the allocator's segments."""
+    slow, _ = _overridden(tmp_path / "slow")
+    fast, told = _overridden(tmp_path / "fast", *FIXES)
+    assert {name: slow[name] for name in SLOW} == SLOW
+    assert {name: fast[name] for name in FAST} == FAST
+    assert slow["tf32 error"] < 1e-5 < fast["tf32 error"]  # 24 and 11 bits of mantissa
+    assert {code: override["state"] for code, override in told.items()} == dict.fromkeys(told, "in force")
+    for code in ("tf32", "cudnn-benchmark", "deterministic", "launch-blocking", "allocator", "async-copy", "fused"):
+        assert told[code]["opposed"], code
+    assert fast["losses"] == pytest.approx(slow["losses"], rel=0.05)
+
+
+@pytest.mark.parametrize("fixes", [("amp=fp16",), ("compile=default",), ("compile=reduce-overhead", "amp=fp16")])
+def test_model_overrides_train_alike_on_the_gpu(tmp_path: Path, fixes: tuple[str, ...]) -> None:
+    slow, _ = _overridden(tmp_path / "slow")
+    fast, told = _overridden(tmp_path / "fast", *fixes)
+    assert fast["compiled"] == any("compile" in fix for fix in fixes)
+    assert {override["state"] for override in told.values()} == {"in force"}
+    assert fast["losses"] == pytest.approx(slow["losses"], rel=0.05)

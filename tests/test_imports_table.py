@@ -50,6 +50,7 @@ MAY_IMPORT = {
         "__init__",
         "analyse",
         "demo",
+        "fixes",
         "headroom",
         "launch",
         "live",

@@ -17,6 +17,7 @@ from floorit.analyse import trace
 from floorit.analyse.alternatives import Measured
 from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
+from floorit.fixes import asked, values
 from floorit.report import beside, build, model, terminal, words
 from floorit.truth import SCALES, Scale
 
@@ -28,6 +29,7 @@ examples:
   floorit run train.py --epochs 3
   floorit run --steps 200 train.py --batch-size 64
   floorit run --floor train.py          how fast could a step be without its data path?
+  floorit run --fix workers=8 --fix amp=bf16 train.py
   floorit run -- python -m mypkg.train --config c.yaml
   floorit run torchrun --nproc-per-node 2 train.py
   floorit run bash scripts/train.sh
@@ -80,7 +82,7 @@ def _split(given: list[str]) -> tuple[list[str], list[str]]:
     """Our own words, and the user's command: it begins at `--`, at `-m`, or at the first word that is not an option."""
     if given[:1] != ["run"]:
         return given, []
-    takes_value = {"--out", "--steps", "--warmup"}
+    takes_value = {"--out", "--steps", "--warmup", "--fix"}
     at = 1
     while at < len(given):
         word = given[at]
@@ -108,13 +110,22 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _fixes_help() -> str:
+    rows = []
+    for code, fix in asked.APPLICABLE.items():
+        assert fix.takes is not None
+        usual = "" if fix.takes.default is None else f" (if left out: {values.spelled(fix.takes.default)})"
+        rows.append(f"  {code + '=':18}{fix.takes}{usual}")
+    return "\n".join(["", "fixes and their values (docs/overrides.md):", *rows])
+
+
 def _add_run(verbs: _Verbs) -> None:
     run = verbs.add_parser(
         "run",
         help="run a training program once and say where its time went",
         description="Run a training program, unedited, and say where each step's time went.",
         usage="floorit run [options] [--] COMMAND ...",
-        epilog=_RUN_EXAMPLES,
+        epilog=_RUN_EXAMPLES + _fixes_help(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_out(run)
@@ -124,6 +135,13 @@ def _add_run(verbs: _Verbs) -> None:
         action="store_true",
         help="then run it once more, shortly, without its data path: how fast could it be; on a GPU, also measure once"
         " the rates that it reaches (kept in ~/.cache/floorit)",
+    )
+    run.add_argument(
+        "--fix",
+        action="append",
+        default=[],
+        metavar="CODE[=VALUE]",
+        help="apply a fix inside the program, unedited, whatever it sets itself; may be given several times (below)",
     )
     _add_warmup(run)
     run.add_argument(
@@ -160,7 +178,9 @@ def _add_demo(verbs: _Verbs) -> None:
     shown.add_argument("case", nargs="?", default=demo.DEFAULT, metavar="CASE", help=f"default: {demo.DEFAULT}")
     shown.add_argument("--scale", choices=SCALES, help="its size (default: gpu if torch can use one, else cpu)")
     _add_out(shown)
-    shown.set_defaults(verb=_demo, steps=None, floor=False, warmup=None, no_window=False, json=False, quiet=False)
+    shown.set_defaults(
+        verb=_demo, steps=None, floor=False, warmup=None, no_window=False, json=False, quiet=False, fixes={}
+    )
 
 
 def _add_out(verb: argparse.ArgumentParser) -> None:
@@ -185,6 +205,7 @@ def _positive(text: str) -> int:
 def _run(options: argparse.Namespace) -> int:
     if not options.command:
         raise UsageError("what is to be run? For example: floorit run train.py")
+    options.fixes = asked.parse(options.fix)
     command = launch.resolve(options.command)
     folder = _make_folder(options.out, _name_of(options.command))
     _, code = _record(command, folder, options)
@@ -214,6 +235,7 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
         started=time.time(),
         environment=hardware.examine(folder),
         window=not options.no_window,
+        fixes=options.fixes,
         warmup=options.warmup,
     )
     runfile.save(folder, run)
@@ -229,7 +251,7 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
         used.look(watcher.pids)
 
     try:
-        code, seconds = launch.run(command, record, watch)
+        code, seconds = launch.run(command, record, watch, more=launch.asking_for(run.fixes))
     finally:
         sampler.close()
         watcher.close()
@@ -261,7 +283,7 @@ def _floor(
         return runfile.FloorRun(reason="the program did not train")
     if not options.quiet:
         print(f"floorit: measuring the floor: {floorrun.MEANING}", file=sys.stderr, flush=True)
-    return floorrun.run(command, folder, trained, window=run.window)
+    return floorrun.run(command, folder, trained, window=run.window, more=launch.asking_for(run.fixes))
 
 
 def _image_costs(run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace) -> Measured:

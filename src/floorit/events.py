@@ -57,6 +57,7 @@ _LISTED = {
     "memory_error": "memory_errors",
     "shapes": "shapes",
     "operations": "operations",
+    "override": "overrides",
     wire.FLOPS: "counts",
 }
 _NANO = 1e-9
@@ -166,6 +167,7 @@ class Process:
         self.counts: list[dict[str, Any]] = []  # in a floor run: what a few stretches compute and move
         self.shapes: list[dict[str, Any]] = []  # of the first batches of each loader
         self.operations: list[dict[str, Any]] = []  # on images, in the batches that were watched
+        self.overrides: list[dict[str, Any]] = []  # what became of each, as it changed
         self.memory_errors: list[dict[str, Any]] = []  # each time that memory ran out
         self.ddp: dict[str, Any] | None = None
         self.ended: float | None = None

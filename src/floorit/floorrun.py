@@ -71,8 +71,8 @@ def _lengths(process: Process) -> dict[str, int]:
     return longest
 
 
-def run(command: list[str], folder: Path, trained: Trained, *, window: bool) -> FloorRun:
-    """Run it; the record is in FLOOR. Whatever happens here, the first run stands."""
+def run(command: list[str], folder: Path, trained: Trained, *, window: bool, more: dict[str, str]) -> FloorRun:
+    """Run it, with `more` in its environment; the record is in FLOOR. Whatever happens here, the first run stands."""
     own = (folder / FLOOR).absolute()
     try:
         launch.make_record(own)
@@ -83,13 +83,11 @@ def run(command: list[str], folder: Path, trained: Trained, *, window: bool) -> 
         how = next((how for how in (apart.OVERLAY, apart.GUARD) if _works(how, own, scratch)), None)
         if how is None:
             return FloorRun(reason="this system offers no way to keep what it writes away from your files")
-        temporary = {"TMPDIR": scratch} if how == apart.GUARD else {}
+        temporary = {"TMPDIR": scratch, **more} if how == apart.GUARD else more
         return _run([*_words(how, own, scratch), "--", *command], own, trained, how, window, temporary)
 
 
-def _run(
-    command: list[str], own: Path, trained: Trained, how: str, window: bool, temporary: dict[str, str]
-) -> FloorRun:
+def _run(command: list[str], own: Path, trained: Trained, how: str, window: bool, more: dict[str, str]) -> FloorRun:
     steps = round(min(max(SECONDS / max(trained.step, 1e-4), FEWEST), MOST))
     watcher = live.Live(own / RECORD, stream=sys.stderr, quiet=True, steps=steps, window=window)
     deadline = time.monotonic() + 2 * trained.seconds + PATIENCE
@@ -100,10 +98,10 @@ def _run(
             child.terminate()
 
     plan = {"spared": trained.spared, "lengths": trained.lengths}
-    more = {wire.REPLAY: json.dumps(plan), "WANDB_MODE": "disabled", **temporary}
+    environ = {wire.REPLAY: json.dumps(plan), "WANDB_MODE": "disabled", **more}
     said = own / "output.txt"
     with said.open("wb") as output:
-        code, seconds = launch.run(command, own / RECORD, watch, output=output.fileno(), more=more)
+        code, seconds = launch.run(command, own / RECORD, watch, output=output.fileno(), more=environ)
     watcher.close()
     trace.shrink(own / RECORD)
     if code:

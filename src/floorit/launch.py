@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -19,6 +20,7 @@ import msgspec
 import floorit.record
 from floorit.errors import CommandNotFound
 from floorit.hardware import Environment
+from floorit.record import wire
 from floorit.runfile import RECORD
 
 START = Path(floorit.record.__file__).parent / "start"
@@ -71,6 +73,11 @@ def environment(record: Path, more: dict[str, str]) -> dict[str, str]:
     environ["FLOORIT_RECORD"] = str(record.absolute())
     environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(START), os.environ.get("PYTHONPATH")]))
     return environ
+
+
+def asking_for(fixes: Mapping[str, object]) -> dict[str, str]:
+    """What in the environment of a program has these fixes applied inside of it: {code: value}."""
+    return {wire.FIXES: json.dumps(fixes)} if fixes else {}
 
 
 def with_torch(machine: Environment) -> Environment:

@@ -36,6 +36,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     started: float  # seconds since the epoch
     environment: Environment
     window: bool = True  # whether the kernel window was wished for
+    fixes: dict[str, bool | int | float | str | None] = {}  # code -> value, applied as overrides
     warmup: int | None = None  # steps at the start that the user wants left out; None: found out
     stopped: bool = False  # whether it was ended early, as --steps wishes
     exit_code: int | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from floorit.analyse.needs import Range
 from floorit.analyse.stepmodel import Change, gain
+from floorit.fixes import values
 from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known, of_kernels
 from floorit.stats import Estimate, seconds
 
@@ -145,7 +146,8 @@ FIXES = (
         addresses=("compute-bound",),
         setting="autocast",
         predict=_amp,
-        value=lambda known: "bfloat16",
+        value=lambda known: "bf16",
+        takes=values.one_of("bf16", "fp16", default="bf16"),
         popular=True,
     ),
     Fix(
@@ -157,6 +159,7 @@ FIXES = (
         setting="matmul.allow_tf32",
         predict=_tf32,
         value=lambda known: True,
+        takes=values.SWITCH_ON,
     ),
     Fix(
         code="cudnn-benchmark",
@@ -167,6 +170,7 @@ FIXES = (
         setting="cudnn.benchmark",
         predict=_cudnn_benchmark,
         value=lambda known: True,
+        takes=values.SWITCH_ON,
         popular=True,
     ),
     Fix(
@@ -178,6 +182,7 @@ FIXES = (
         setting="cudnn.deterministic",
         predict=_deterministic,
         value=lambda known: False,
+        takes=values.ONLY_OFF,
     ),
     Fix(
         code="channels-last",
@@ -187,6 +192,7 @@ FIXES = (
         addresses=("compute-bound",),
         setting="channels_last",
         predict=_channels_last,
+        takes=values.ONLY_ON,
         popular=True,
     ),
     Fix(
@@ -197,6 +203,7 @@ FIXES = (
         addresses=("launch-bound", "compute-bound"),
         setting="torch.compile",
         predict=_compile,
+        takes=values.one_of("default", "reduce-overhead", "max-autotune", default="default"),
         popular=True,
     ),
     Fix(
@@ -208,6 +215,7 @@ FIXES = (
         setting="optimizer.fused",
         predict=_fused,
         value=lambda known: True,
+        takes=values.ONLY_ON,
     ),
     Fix(
         code="set-to-none",
@@ -216,5 +224,6 @@ FIXES = (
         effort="a flag",
         addresses=("optimizer-bound",),
         predict=_set_to_none,
+        takes=values.ONLY_ON,
     ),
 )

@@ -13,11 +13,11 @@ from floorit.analyse.ledger import Entry
 from floorit.analyse.needs import Needs, Range
 from floorit.analyse.settings import Setting
 from floorit.analyse.syncs import SyncPoint
+from floorit.fixes.values import Value, Values
 from floorit.stats import Estimate
 
 Risk = Literal["exact", "rounding", "order", "training"]
 Effort = Literal["a flag", "a few lines", "a rewrite"]
-Value = bool | int | float | str | None
 
 CLAIMED = 1.02  # no speed-up under it is claimed (DESIGN section 6)
 NO_GPU = "the program does not use a GPU"
@@ -78,6 +78,7 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     predict: Callable[[Known], Estimate | str]
     value: Callable[[Known], Value] | None = None  # to set it to, where there is a choice
     setting: str | None = None  # of the report, that it changes
+    takes: Values | None = None  # what it can be applied with from outside; None: it can only be advised
     popular: bool = False  # worth saying that it will not help
 
 

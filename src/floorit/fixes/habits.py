@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from floorit.analyse.stepmodel import Change, apart, gain
+from floorit.fixes import values
 from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known, rarer
 from floorit.stats import Estimate, seconds
 
@@ -77,6 +78,7 @@ FIXES = (
         setting="anomaly_detection",
         predict=_anomaly,
         value=lambda known: False,
+        takes=values.ONLY_OFF,
     ),
     Fix(
         code="launch-blocking",
@@ -86,6 +88,7 @@ FIXES = (
         addresses=("debug-left-on",),
         predict=_launch_blocking,
         value=lambda known: False,
+        takes=values.ONLY_OFF,
     ),
     Fix(
         code="sync-off",
@@ -94,6 +97,7 @@ FIXES = (
         effort="a few lines",
         addresses=("sync-bound",),
         predict=_sync_off,
+        takes=values.ONLY_ON,
         popular=True,
     ),
     Fix(

@@ -5,11 +5,14 @@ from __future__ import annotations
 from floorit.analyse.ledger import heaviest_function
 from floorit.analyse.needs import Range
 from floorit.analyse.stepmodel import Change, bound, gain, without
+from floorit.fixes import values
 from floorit.fixes.fix import CLAIMED, NO_LOADER, Fix, Known
 from floorit.stats import Estimate, seconds
 
 # Busy for more than this share of their time, workers are what limits: a longer queue makes nothing faster.
 _SATURATED = 0.9
+# Workers, batches ahead, threads: nobody means more, and a slip of the finger would start as many.
+_MOST = 1024
 # One thread for OpenCV and OpenMP in each worker, where they crowded the cores: 0.232 to 0.213 s (mmdetection#6867).
 _FEWER_THREADS = 0.232 / 0.213
 
@@ -90,6 +93,10 @@ def _persistent(known: Known) -> Estimate | str:
     return Estimate(value=(sure.value * most.value) ** 0.5, low=sure.low, high=most.high, n=needs.n)
 
 
+def _context(known: Known) -> Estimate | str:
+    return "how workers are started changes how long their start takes, not how fast they are"
+
+
 def _worker_threads(known: Known) -> Estimate | str:
     if "oversubscribed" not in known.shares:
         return "threads are not seen to push each other aside"
@@ -122,6 +129,7 @@ FIXES = (
         setting="num_workers",
         predict=_workers,
         value=_count,
+        takes=values.whole(0, _MOST),
         popular=True,
     ),
     Fix(
@@ -133,6 +141,7 @@ FIXES = (
         setting="prefetch_factor",
         predict=_prefetch,
         value=lambda known: 4,
+        takes=values.whole(1, _MOST, default=4),
         popular=True,
     ),
     Fix(
@@ -143,6 +152,7 @@ FIXES = (
         addresses=("epoch-gap",),
         setting="persistent_workers",
         predict=_persistent,
+        takes=values.SWITCH_ON,
     ),
     Fix(
         code="worker-threads",
@@ -152,6 +162,7 @@ FIXES = (
         addresses=("oversubscribed", "input-bound"),
         predict=_worker_threads,
         value=lambda known: 1,
+        takes=values.whole(1, _MOST, default=1),
     ),
     Fix(
         code="in-order",
@@ -161,6 +172,17 @@ FIXES = (
         addresses=("input-bound",),
         predict=_in_order,
         value=lambda known: False,
+        takes=values.SWITCH_OFF,
+    ),
+    Fix(
+        code="context",
+        summary="workers are started in another way: forked, or afresh",
+        risk="exact",
+        proviso="where the dataset does not rely on what it inherits",
+        effort="a flag",
+        addresses=("epoch-gap",),
+        predict=_context,
+        takes=values.one_of("fork", "spawn", "forkserver"),
     ),
     Fix(
         code="decode-cache",
@@ -170,5 +192,6 @@ FIXES = (
         effort="a few lines",
         addresses=("input-bound",),
         predict=_decode_cache,
+        takes=values.one_of("ram", default="ram"),
     ),
 )

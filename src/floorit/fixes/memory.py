@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from floorit.analyse.stepmodel import Change, gain
+from floorit.fixes import values
 from floorit.fixes.fix import NO_GPU, Fix, Known
 from floorit.stats import Estimate, seconds
 
@@ -102,5 +103,6 @@ FIXES = (
         effort="a flag",
         addresses=("out-of-memory",),
         predict=_allocator,
+        takes=values.one_of("expandable", default="expandable"),
     ),
 )

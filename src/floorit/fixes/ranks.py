@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from floorit.analyse.stepmodel import Change, gain
+from floorit.fixes import values
 from floorit.fixes.fix import Fix, Known
 from floorit.stats import Estimate
+
+_LARGEST = 1 << 16  # MiB of a bucket: more than the gradients that a GPU holds
 
 
 def _of_ddp(known: Known, setting: str) -> Estimate | str:
@@ -19,6 +22,12 @@ def _of_ddp(known: Known, setting: str) -> Estimate | str:
     return Estimate(value=most.value**0.5, low=1.0, high=most.high, n=most.n)
 
 
+def _bucket_mb(known: Known) -> Estimate | str:
+    if known.ranks < 2:
+        return "there is one rank"
+    return "which size is best is not known before it is tried"
+
+
 FIXES = (
     Fix(
         code="static-graph",
@@ -28,6 +37,7 @@ FIXES = (
         addresses=("comm-bound",),
         predict=lambda known: _of_ddp(known, "ddp.static_graph"),
         value=lambda known: True,
+        takes=values.ONLY_ON,
     ),
     Fix(
         code="bucket-view",
@@ -37,5 +47,16 @@ FIXES = (
         addresses=("comm-bound",),
         predict=lambda known: _of_ddp(known, "ddp.gradient_as_bucket_view"),
         value=lambda known: True,
+        takes=values.ONLY_ON,
+    ),
+    Fix(
+        code="bucket-mb",
+        summary="DDP reduces gradients in buckets of another size",
+        risk="rounding",
+        effort="a flag",
+        addresses=("comm-bound",),
+        setting="ddp.bucket_cap_mb",
+        predict=_bucket_mb,
+        takes=values.whole(1, _LARGEST),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from floorit.analyse.stepmodel import Change, gain
+from floorit.fixes import values
 from floorit.fixes.fix import CLAIMED, NO_GPU, NO_LOADER, Fix, Known
 from floorit.stats import Estimate, seconds
 
@@ -57,6 +58,7 @@ FIXES = (
         setting="pin_memory",
         predict=_pin,
         value=lambda known: True,
+        takes=values.SWITCH_ON,
         popular=True,
     ),
     Fix(
@@ -66,6 +68,7 @@ FIXES = (
         effort="a few lines",
         addresses=("transfer-bound",),
         predict=_async_copy,
+        takes=values.ONLY_ON,
     ),
     Fix(
         code="device-prefetch",

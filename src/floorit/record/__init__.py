@@ -16,7 +16,7 @@ def arm(folder):
 def _install(folder, torch):
     from . import probes
     from .session import Session
-    from .wire import REPLAY
+    from .wire import FIXES, REPLAY
 
     session = Session(folder, torch)
     for name, install in probes.ALL:
@@ -24,8 +24,12 @@ def _install(folder, torch):
             install(session)
         except Exception as error:
             session.missing(name, "the probe could not be installed: %r" % (error,))
+    if REPLAY in os.environ or FIXES in os.environ:
+        session.log.naps.give_up()  # what is asked for rests on hooks that would be out
     if REPLAY in os.environ:
         _override(session, os.environ[REPLAY])
+    if FIXES in os.environ:
+        _apply(session, os.environ[FIXES])
     after_import("torch._dynamo.eval_frame", lambda dynamo: _hide_from_compiler(session, dynamo))
     session.log.reset()
 
@@ -34,12 +38,21 @@ def _override(session, plan):
     """Take the data path away, and count what a step computes: this is the floor run."""
     from . import counting, replaying
 
-    session.log.naps.give_up()
     for override in (replaying, counting):
         try:
             override.install(session, json.loads(plan))
         except Exception as error:
             session.missing(override.NAME, "it could not be installed: %r" % (error,))
+
+
+def _apply(session, fixes):
+    """Put the fixes in force that are to be tried."""
+    from . import overrides
+
+    try:
+        overrides.install(session, fixes)
+    except Exception as error:
+        session.missing("overrides", "they could not be installed: %r" % (error,))
 
 
 def _hide_from_compiler(session, dynamo):

@@ -62,6 +62,8 @@ class Hooks(Span):
         "result",
         "result_is_last",
         "returning",
+        "within",
+        "within_names",
     )
 
     Instead = Instead
@@ -77,6 +79,7 @@ class Hooks(Span):
         outermost=False,
         replaces=False,
         log=None,
+        within_names=(),
     ):
         self.enter = enter  # (named arguments) -> token, or None to leave this call alone
         self.leave = leave  # (token), however the function ends; or a word for the log
@@ -86,6 +89,8 @@ class Hooks(Span):
         self.returning = returning  # (token) before the returned expression is evaluated
         self.gate = gate  # a list of one: the hooks run while it holds a true value
         self.replaces = replaces  # whether `enter` may return an Instead
+        self.within = None  # (token, arguments called `within_names`) -> value: runs the function's body, or another
+        self.within_names = within_names  # none: `within` is never asked for
         self.outermost = outermost  # calls inside a call run the function's own code, at no cost at all
         self.function = self.bare = self.hooked = None  # the function, its own code and ours
         self.failed = self.off
@@ -94,6 +99,7 @@ class Hooks(Span):
     def off(self, error=None):
         """Stop hooking."""
         self.enter = self.leave = self.result = self.returning = _nothing
+        self.within = None
         if self.gate is not None:
             self.gate[0] = False
         if self.function.__code__ is self.hooked:
@@ -126,7 +132,7 @@ class StandIn:
 
 
 class Patches:
-    """Every change made, so that each can be undone, once, in reverse."""
+    """Every change made to code, so that each can be undone, once, in reverse."""
 
     def __init__(self):
         self._undo = []
@@ -172,6 +178,16 @@ class Patches:
                 setattr(owner, name, own)
 
         self._undo.append(undo)
+
+    @staticmethod
+    def assign(thing, name, value):
+        """Set an attribute of an object that the program has made, whatever its class says to that. Not undone."""
+        object.__setattr__(thing, name, value)
+
+    @staticmethod
+    def put(mapping, key, value):
+        """The same for an entry of a dictionary of the program's."""
+        mapping[key] = value
 
     def stand_in(self, owner, name, value):
         """Another value for an attribute that is there: only between `put` and `take` of what this returns."""
@@ -266,6 +282,10 @@ _REPLACED = """
 if _fl_token.__class__ is _fl.Instead:
     return _fl_token.value
 """
+_WITHIN = """
+if _fl_token is not None and _fl.within is not None:
+    return _fl.within(_fl_token, {names})
+"""
 _STAND_ASIDE = """
 if _fl_token is not None:
     _fl.function.__code__ = _fl.bare
@@ -319,6 +339,8 @@ def _spanned(body, enter, leave):
 def _hooked(body, hooks, names):
     """The statements of a function with the hooks around them."""
     first = body[0]
+    if hooks.within_names:
+        body = [*_template(_WITHIN.format(names=", ".join(hooks.within_names)), first), *body]
     around = _template(_AROUND.format(names=", ".join(names)), first)
     around[-1].body = body
     leave = _LEAVE_BY_WORD.format(word=hooks.leave) if isinstance(hooks.leave, int) else _LEAVE

@@ -12,6 +12,7 @@ from time import perf_counter
 from types import FunctionType
 
 from .known import Known
+from .memory import free_memory
 from .patch import Instead
 from .wire import DATA_REPLAY as NAME
 
@@ -241,7 +242,7 @@ def _copied(value, depth):
 def _affordable(batch, has_workers):
     """How many batches like this one may be kept."""
     size = max(_bytes(batch, 0), 1)
-    room = MEMORY_SHARE * _free_memory()
+    room = MEMORY_SHARE * free_memory()
     if has_workers:
         room = min(room, SHM_SHARE * _free_shm())
     return max(1, min(MOST, int(room / size)))
@@ -260,18 +261,6 @@ def _bytes(value, depth):
     else:
         inner = list(getattr(value, "__dict__", {}).values())
     return sum(_bytes(item, depth + 1) for item in inner)
-
-
-def _free_memory():
-    """Bytes that may still be used, by the machine's own count and the cgroup's."""
-    with open("/proc/meminfo") as lines:
-        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    try:
-        with open("/sys/fs/cgroup/memory.max") as limit, open("/sys/fs/cgroup/memory.current") as used:
-            free = min(free, int(limit.read()) - int(used.read()))
-    except (OSError, ValueError):
-        pass  # no limit
-    return max(free, 0)
 
 
 def _free_shm():

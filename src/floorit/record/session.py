@@ -44,6 +44,8 @@ class Session:
         self.elsewhere = {}  # thread -> pass over the data it is in, of threads that are not accounted for
         self.when_trained_changes = lambda: None  # told when there is a new optimizer
         self.look_at_input = lambda check: None  # has a check called with the next input of the model
+        self.has_overrides = wire.FIXES in os.environ
+        self.call_models_by = lambda call: None  # has the outermost modules called by (facts, module, args, kwargs)
         self.trained_models = list  # modules that are called from outside of any other, and that optimizers update
         self._lasting = []
         self._compiled = (compilations(), time.perf_counter_ns())
@@ -52,11 +54,13 @@ class Session:
         self.is_worker = False
         self.is_forked = False
         self.on_cuda = []  # installed when the program first uses CUDA
-        self.last_words = []  # called when the process ends
+        self.last_words = []  # called when the process ends, unless it is a worker
+        self.overrides_told = lambda: None  # told that the process ends, a worker too
         self.memory_error = lambda: None  # told that an error may be passing through the loader
         self.readings = None  # of the settings in force, once their probe is installed
         self.count_waiting = lambda: 0  # batches that the loader has ready
         self.ddp_times = lambda: None  # of communication, as DDP takes them; None where it has none
+        self.pass_begins = lambda loader, place: None  # told before a pass over a loader, made at that place
         self.number_of_loader = lambda loader: 0  # its number in the record; 0: it has none
         self.has_graphs = False  # whether the program has captured a CUDA graph
         self.recomputing = 0  # activation checkpoints that are being computed again
@@ -315,6 +319,7 @@ class Session:
             if self.readings is not None and self.log.backwards:
                 self.readings.read(training=False)
             self.writer.note("end", at=time.perf_counter())
+        self.overrides_told()
         self.flush()
 
     def _say_last_words(self):

@@ -77,6 +77,10 @@ LOSS_KNOWN, WITH_ANOMALY, WITHOUT_ACCUMULATING = 1, 2, 4
 # "lengths": {number: batches of a whole pass}}.
 REPLAY = "FLOORIT_REPLAY"
 DATA_REPLAY = "data-replay"  # its name, where it fails
+# The environment variable that asks for overrides: {code of the fix: value}.
+FIXES = "FLOORIT_FIXES"
+# What became of one: it has changed something; the program never did what it would change; it could not be applied.
+IN_FORCE, NOT_MET, FAILED_OVERRIDE = "in force", "not met", "failed"
 FLOPS = "flops"  # what a stretch of a floor run computes: the note, and its name where there is none
 
 PART = "floorit part "  # + its number: the mark of a call in the trace

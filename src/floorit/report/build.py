@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from floorit import diagnose, vitals
-from floorit.analyse import alternatives, gpu, job, ledger, limit, machine, memory, ranks, settings, syncs
+from floorit.analyse import alternatives, gpu, job, ledger, limit, machine, memory, overrides, ranks, settings, syncs
 from floorit.analyse import input as loader_input
 from floorit.diagnose import memory as memory_findings
 from floorit.diagnose import verdict
@@ -52,6 +52,7 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         floor=None,
         syncs=[],
         settings=[],
+        overrides=overrides.find(run.fixes, processes, reader.workers.values()),
         findings=memory_findings.find(out),
         missing=missing,
         ranks=[],

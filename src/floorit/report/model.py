@@ -11,6 +11,7 @@ from floorit.analyse.job import Job
 from floorit.analyse.ledger import Entry
 from floorit.analyse.machine import Machine
 from floorit.analyse.memory import OutOfMemory
+from floorit.analyse.overrides import Override
 from floorit.analyse.parts import Part
 from floorit.analyse.settings import Setting
 from floorit.analyse.syncs import SyncPoint
@@ -98,6 +99,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     machine: Machine | None = None
     syncs: list[SyncPoint]
     settings: list[Setting]
+    overrides: list[Override] = []  # fixes applied from outside
     findings: list[Finding]
     out_of_memory: OutOfMemory | None = None
     missing: list[Missing]

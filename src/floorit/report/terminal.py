@@ -18,6 +18,7 @@ from floorit.analyse.settings import Setting
 from floorit.diagnose.settings import word
 from floorit.hardware import Environment
 from floorit.report import findings, images
+from floorit.report import overrides as of_overrides
 from floorit.report import parts as of_model
 from floorit.report.model import NO_CUDA, PHYSICAL, Report
 from floorit.report.paths import with_short_paths
@@ -105,7 +106,7 @@ def render(report: Report) -> RenderableType:
         if report.floor is not None:
             parts += [_floor(report.floor), Text()]
         parts += [*_lines(report), *_settings(report.settings), *findings.render(report.findings)]
-    parts += [*_missing(report), *_footer(report)]
+    parts += [*of_overrides.render(report.overrides), *_missing(report), *_footer(report)]
     return Group(*parts)
 
 

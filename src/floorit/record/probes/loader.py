@@ -92,6 +92,7 @@ class _Batches:
 
     def enter_iter(self, loader):
         session, log = self._session, self._log
+        session.pass_begins(loader, _place(self._makers.get(id(loader))))
         if not session.mine():
             return None
         if log.settle is not None:
@@ -237,6 +238,12 @@ def _maker():
             made["asks_cores"] = True
         frame = frame.f_back
     return made
+
+
+def _place(made):
+    """File, line and function; None where that is not known."""
+    known = made is not None and made["made_file"] is not None
+    return (made["made_file"], made["made_line"], made["made_function"]) if known else None
 
 
 def _shuffles(sampler):

@@ -27,11 +27,15 @@ class _Calls:
         session.when_trained_changes = self._known.clear
         session.look_at_input = self._look_at_input
         session.trained_models = self._trained_models
+        session.call_models_by = self._call_by
 
     def install(self):
         call = self._session.torch.nn.Module._wrapped_call_impl
         hooks = (self._enter(), MODEL_OUT, self._returned)
-        self._hooks = self._session.hook(NAME, call, *hooks, outermost=True, names=("self", "args"))
+        within = ("self", "args", "kwargs") if self._session.has_overrides else ()
+        self._hooks = self._session.hook(
+            NAME, call, *hooks, outermost=True, names=("self", "args"), within_names=within
+        )
         os.register_at_fork(after_in_child=self._hooks.reset)
         self._session.log.naps.add(self._hooks)
 
@@ -72,6 +76,9 @@ class _Calls:
 
             hooks.enter = enter
         self._check = check
+
+    def _call_by(self, call):
+        self._hooks.within = call
 
     def _trained_models(self):
         """The modules that were called from outside of any other, and have parameters that are updated."""

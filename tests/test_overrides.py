@@ -1,0 +1,335 @@
+"""Overrides: in force inside a program that was not edited and asks for the opposite, and told in the report."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import FLOORIT, PYTHON, execute, report_of
+
+from floorit import cli
+from floorit.analyse.overrides import find
+from floorit.events import Place, Process
+from floorit.fixes import asked
+from floorit.record import overrides
+from floorit.record.overrides import store
+from floorit.report import overrides as terminal_overrides
+
+FOLDER = Path(__file__).parent / "overridden"
+MIB = 2**20
+SCRIPT = FOLDER / "train.py"
+
+
+class Ran:
+    """One run of the script: what it says of itself, and what the report says of the overrides."""
+
+    def __init__(self, folder: Path, *fixes: str, arguments: tuple[str, ...] = (), script: Path = SCRIPT) -> None:
+        words = [word for fix in fixes for word in ("--fix", fix)]
+        command = [FLOORIT, "run", "--out", str(folder / "run"), "--quiet", *words, "--", str(script), *arguments]
+        self.ended = execute(command, folder)
+        assert self.ended.returncode == 0, self.ended.stderr.decode()
+        self.said: dict[str, Any] = json.loads(self.ended.stdout)
+        report = report_of(folder / "run")
+        assert report is not None
+        self.report = report
+        self.told = {override["code"]: override for override in report["overrides"]}
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the script says without floorit."""
+    ended = execute([PYTHON, str(SCRIPT)], tmp_path_factory.mktemp("usual"))
+    said: dict[str, Any] = json.loads(ended.stdout)
+    assert said["made_by"] == [0]
+    return said
+
+
+def make(folder: Path, name: str) -> Path:
+    """A folder of its own."""
+    (folder / name).mkdir()
+    return folder / name
+
+
+def line_of(text: str) -> int:
+    """The script's first line that holds a text."""
+    return next(number for number, line in enumerate(SCRIPT.read_text().splitlines(), 1) if text in line)
+
+
+def test_workers_keep_the_order_of_samples_and_the_stream_of_the_program(tmp_path: Path, usual: dict[str, Any]) -> None:
+    ran = Ran(tmp_path, "workers=2", "prefetch=3", "persistent", "worker-threads=2", "anomaly", "set-to-none")
+    assert ran.said["made_by"] == [2]
+    assert len(ran.said["pids"]) == 2  # kept from one epoch to the next
+    assert ran.said["threads"] == [2]
+    assert ran.said["evaluated_by"] == [0]
+    for name in ("losses", "order", "drawn", "others"):
+        assert ran.said[name] == usual[name], name
+    assert {code: told["state"] for code, told in ran.told.items()} == dict.fromkeys(ran.told, "in force")
+    assert ran.told["workers"]["asked"] == 0
+    assert ran.told["workers"]["asked_at"]["line"] == line_of("loader = DataLoader(")
+    assert ran.told["prefetch"]["asked"] is None
+    assert ran.told["persistent"]["asked"] is False
+    assert ran.told["workers"]["acted"] == 5  # passes' iterators: one that is kept, and the others
+    assert ran.report["workers"]["count"] == 2
+
+
+HALVED = (("usual", ()), ("halved", ("amp=fp16",)))
+SWITCHES = (
+    "tf32",
+    "cudnn-benchmark",
+    "deterministic",
+    "anomaly",
+    "fused",
+    "set-to-none",
+    "launch-blocking",
+    "allocator",
+    "async-copy",
+    "sync-off",
+)
+OF_DATA = ("workers=2", "decode-cache")
+OF_RANKS = ("static-graph", "bucket-view", "bucket-mb=7")
+
+
+def test_what_the_model_and_the_optimizer_compute_with(tmp_path: Path, usual: dict[str, Any]) -> None:
+    ran = Ran(tmp_path, "amp=bf16", "channels-last", *SWITCHES, *OF_RANKS, *OF_DATA, arguments=(str(tmp_path),))
+    before, after = usual["in force"], ran.said["in force"]
+    assert before == {
+        "cudnn.benchmark": False,
+        "tf32": False,
+        "precision": "highest",
+        "deterministic": True,
+        "anomaly": True,
+        "channels_last": False,
+        "pictures": [False],
+        "computed_in": ["torch.float32"],
+        "returned": ["torch.float32"],
+        "fused": [None],
+        "dropped": False,
+        "compiled": False,
+    }
+    assert after == {
+        "cudnn.benchmark": True,
+        "tf32": True,
+        "precision": "high",
+        "deterministic": False,
+        "anomaly": False,
+        "channels_last": True,
+        "pictures": [True],
+        "returned": ["torch.float32"],
+        "computed_in": ["torch.bfloat16", "torch.float32"],  # as it evaluates, nothing is changed
+        "fused": [True],
+        "dropped": True,
+        "compiled": False,
+    }
+    assert ran.said["losses"] == pytest.approx(usual["losses"], rel=0.05)
+    assert ran.said["losses"] != usual["losses"]
+    states = {code: told["state"] for code, told in ran.told.items()}
+    met = ("amp", "channels-last", "deterministic", "anomaly", "fused", "set-to-none", "sync-off", "static-graph")
+    assert {code: states[code] for code in met} == dict.fromkeys(met, "in force")
+    for code in ("tf32", "cudnn-benchmark", "launch-blocking", "allocator", "async-copy"):
+        assert states[code] == "not met"  # there is no GPU
+    assert ran.told["tf32"]["reason"] == "the program did not use CUDA"
+    assert ran.told["anomaly"]["asked"] is True
+    assert ran.told["anomaly"]["asked_at"]["line"] == line_of("set_detect_anomaly(True)")
+    assert ran.told["cudnn-benchmark"]["asked_at"]["line"] == line_of("cudnn.benchmark = False")
+    assert ran.told["set-to-none"]["acted"] == len(ran.said["losses"])
+    assert (usual["waited"], ran.said["waited"]) == ("complained", "passed")
+    assert ran.told["sync-off"]["acted"] == 2
+    assert usual["reduced"] == [False, False, 3 * MIB]
+    assert ran.said["reduced"] == [True, True, 7 * MIB]
+    assert (ran.told["bucket-mb"]["asked"], ran.told["bucket-mb"]["asked_at"]["line"]) == (
+        3,
+        line_of("bucket_cap_mb=3"),
+    )
+    assert states["workers"] == "failed"  # of one of its loaders
+    assert "would repeat its samples" in ran.told["workers"]["reason"]
+    assert ran.said["others"]["repeated"] == list(range(8))
+    assert_decoded_once(ran)
+
+
+@pytest.mark.acceptance
+def test_files_are_decoded_once_for_workers_that_are_not_forked(tmp_path: Path) -> None:
+    fixes = ("decode-cache=ram", "context=spawn")
+    assert_decoded_once(Ran(tmp_path, *fixes, script=FOLDER / "decodes.py", arguments=(str(tmp_path),)))
+
+
+def assert_decoded_once(ran: Ran) -> None:
+    """Six samples an epoch, each with five reads of three files, two of them of the same picture in the same way."""
+    first, second, third = (ran.said["seen"][begin : begin + 6] for begin in (0, 6, 12))
+    assert len({total for _, total, *_ in first}) == 6
+    assert {json.dumps(facts) for *_, facts in first} == {'["JPEG", [7, 9]]'}
+    assert second == first
+    assert third[:5] == first[:5]  # also what is there now in place of the first file
+    assert third[5] != first[5]
+    assert ran.told["decode-cache"]["state"] == "in force"
+    assert ran.told["decode-cache"]["acted"] == 6 + 6 * 5 + (5 * 5 + 1)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("fix", ["workers=0", "persistent=off"])
+def test_the_stream_is_as_if_workers_were_kept(tmp_path: Path, fix: str) -> None:
+    bare = execute([PYTHON, str(FOLDER / "kept.py")], tmp_path)
+    ran = Ran(tmp_path, fix, script=FOLDER / "kept.py")
+    assert ran.said == json.loads(bare.stdout)
+    assert [(told["state"], told["acted"]) for told in ran.told.values()] == [("in force", 3)]
+
+
+@pytest.mark.acceptance
+def test_float16_loses_no_gradients(tmp_path: Path) -> None:
+    usual, ran = (Ran(make(tmp_path, name), *fixes, script=FOLDER / "underflows.py") for name, fixes in HALVED)
+    assert (usual.said["kinds"], ran.said["kinds"]) == (["torch.float32"], ["torch.float16"])
+    for found, true in zip(ran.said["norms"], usual.said["norms"], strict=True):
+        assert found == pytest.approx(true, rel=5e-3)  # unscaled, the steps of float16 are 40 % of these gradients
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("mode", ["default", "max-autotune"])
+def test_the_model_is_compiled(tmp_path: Path, mode: str) -> None:
+    ran = Ran(tmp_path, f"compile={mode}", script=FOLDER / "underflows.py")
+    assert ran.said["compiled"]
+    assert ran.report["run"]["compiled_steps"]
+    assert ran.told["compile"]["state"] == "in force"
+
+
+# -- asking for them ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["workers=8", "pin", "in-order"], {"workers": 8, "pin": True, "in-order": False}),
+        (["pin=off", "persistent=TRUE"], {"pin": False, "persistent": True}),
+        (["prefetch", "context=spawn"], {"prefetch": 4, "context": "spawn"}),
+    ],
+)
+def test_what_is_typed_becomes_values(words: list[str], meant: dict[str, Any]) -> None:
+    found = asked.parse(words)
+    assert found == meant
+    assert {code: type(value) for code, value in found.items()} == {code: type(v) for code, v in meant.items()}
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("wrokers=8", "there is no fix 'wrokers'; those that can be applied are"),
+        ("log-every=10", "log-every can be advised, but not applied from outside"),
+        ("workers", "--fix workers needs a value: a whole number from 0 to 1024"),
+        ("workers=many", "--fix workers takes a whole number from 0 to 1024, not 'many'"),
+        ("workers=-1", "not '-1'"),
+        ("pin=1", "--fix pin takes on or off, not '1'"),
+        ("context=thread", "--fix context takes fork or spawn or forkserver, not 'thread'"),
+    ],
+)
+def test_what_makes_no_sense_is_said_before_anything_starts(
+    word: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["run", "--out", str(tmp_path / "run"), "--fix", word, "--", str(SCRIPT)]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_same_fix_twice_makes_no_sense(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "--fix", "pin", "--fix", "pin=off", str(SCRIPT)]) == 2
+    assert "--fix pin is given twice" in capsys.readouterr().err
+
+
+def test_help_names_each_with_its_values(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["run", "--help"])
+    told = capsys.readouterr().out
+    for code, fix in asked.APPLICABLE.items():
+        assert f"{code}=" in told
+        assert str(fix.takes) in told
+
+
+def test_each_fix_that_takes_a_value_has_an_override() -> None:
+    known = [code for group in overrides.GROUPS for code in group.CODES]
+    assert sorted(known) == sorted(asked.APPLICABLE)
+
+
+# -- what is told of them -----------------------------------------------------------------------------------------
+
+
+def note(code: str, state: str, acted: int = 0, pid: int = 1, **more: Any) -> dict[str, Any]:
+    """As a process writes it."""
+    usual = {"value": 8, "reason": None, "opposed": False, "asked": None, "place": None}
+    return {**usual, "code": code, "state": state, "acted": acted, "pid": pid, **more}
+
+
+def process(*notes: dict[str, Any]) -> Process:
+    """One that has written these."""
+    made = Process()
+    made.overrides += notes
+    return made
+
+
+def test_of_a_process_the_last_note_counts_and_of_workers_each_ones() -> None:
+    rank = process(note("workers", "not met"), note("workers", "in force", 1), note("workers", "in force", 3))
+    other = process(note("workers", "not met", opposed=True, asked=2, place=["train.py", 7, "main"]))
+    shared = process(
+        note("decode-cache", "in force", 1, pid=4),
+        note("decode-cache", "in force", 5, pid=5),
+        note("decode-cache", "in force", 9, pid=4),
+    )
+    found = find({"workers": 8, "decode-cache": "ram", "pin": True}, [rank, other], [shared])
+    assert [(o.code, o.state, o.acted) for o in found] == [
+        ("workers", "in force", 3),
+        ("decode-cache", "in force", 14),
+        ("pin", "not met", 0),  # no process has told of it
+    ]
+    assert (found[0].asked, found[0].asked_at) == (2, Place("train.py", 7, "main", "user"))
+
+
+def test_one_process_in_which_it_failed_is_enough() -> None:
+    failed = process(note("pin", "failed", reason="torch finds no accelerator"))
+    (found,) = find({"pin": True}, [process(note("pin", "in force", 2)), failed], [])
+    assert (found.state, found.reason) == ("failed", "torch finds no accelerator")
+
+
+def test_each_is_one_line_on_the_terminal() -> None:
+    told = process(
+        note("workers", "in force", 1, opposed=True, asked=0, place=["train.py", 7, "main"]),
+        note("fused", "not met"),
+        note("pin", "failed", reason="torch finds no accelerator"),
+    )
+    lines = terminal_overrides.render(find({"workers": 8, "fused": True, "pin": True}, [told], []))
+    assert [str(line) for line in lines] == [
+        "fix workers=8 in force; the program asks for 0 at train.py:7",
+        "fix fused=true not met: the program never did what it would change",
+        "fix pin=true failed (torch finds no accelerator)",
+    ]
+
+
+# -- what is kept in memory ---------------------------------------------------------------------------------------
+
+
+def test_what_one_process_keeps_another_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(store.VARIABLE, raising=False)
+    own = store.Store()
+    assert own.get("picture") is None
+    assert own.put("picture", b"four", b" legs")
+    child = os.fork()
+    if not child:
+        os._exit(0 if bytes(own.get("picture")) == b"four legs" and own.put("other", b"child's") else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert bytes(own.get("other")) == b"child's"
+    found = store.Store()  # by the variable, as a process that is not forked
+    assert bytes(found.get("picture")) == b"four legs"
+    assert found.put("picture", b"again")
+    assert bytes(own.get("picture")) == b"four legs"
+
+
+def test_nothing_is_kept_where_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(store.VARIABLE, raising=False)
+    monkeypatch.setattr(store, "free_memory", lambda: 1000)
+    small = store.Store()
+    assert small.put("half", b"h" * 400)
+    assert not small.put("more than half", b"m" * 200)
+    assert small.get("more than half") is None
+    monkeypatch.setattr(store, "free_memory", lambda: 120)  # the program has taken the rest
+    assert not small.put("little", b"l" * 30)
+    assert small.put("less", b"l" * 10)
