@@ -57,6 +57,7 @@ _LISTED = {
     "memory_error": "memory_errors",
     "shapes": "shapes",
     "operations": "operations",
+    "override": "overrides",
     wire.FLOPS: "counts",
 }
 _NANO = 1e-9
@@ -166,6 +167,8 @@ class Process:
         self.counts: list[dict[str, Any]] = []  # in a floor run: what a few stretches compute and move
         self.shapes: list[dict[str, Any]] = []  # of the first batches of each loader
         self.operations: list[dict[str, Any]] = []  # on images, in the batches that were watched
+        self.overrides: list[dict[str, Any]] = []  # fixes that were asked for, and what became of each
+        self.losses: list[float] | None = None  # of its backward passes, where they were asked for
         self.memory_errors: list[dict[str, Any]] = []  # each time that memory ran out
         self.ddp: dict[str, Any] | None = None
         self.ended: float | None = None
@@ -311,6 +314,8 @@ class Process:
             setattr(self, kind, note)
         elif kind == "memory":
             self.memory_peak = max(self.memory_peak or 0, int(note["peak"]))
+        elif kind == "losses":
+            self.losses = [float(loss) for loss in note["values"]]
         elif kind == "replay":
             self.replays_since = max(self.replays_since or 0.0, note["at"])
         elif kind == "end":

@@ -16,7 +16,7 @@ def arm(folder):
 def _install(folder, torch):
     from . import probes
     from .session import Session
-    from .wire import REPLAY
+    from .wire import LOSSES, REPLAY
 
     session = Session(folder, torch)
     for name, install in probes.ALL:
@@ -26,6 +26,8 @@ def _install(folder, torch):
             session.missing(name, "the probe could not be installed: %r" % (error,))
     if REPLAY in os.environ:
         _override(session, os.environ[REPLAY])
+    if LOSSES in os.environ:
+        _plant(session, os.environ[LOSSES])
     after_import("torch._dynamo.eval_frame", lambda dynamo: _hide_from_compiler(session, dynamo))
     session.log.reset()
 
@@ -39,6 +41,16 @@ def _override(session, plan):
             override.install(session, json.loads(plan))
         except Exception as error:
             session.missing(override.NAME, "it could not be installed: %r" % (error,))
+
+
+def _plant(session, asked):
+    """A rounding error, where a trial is to show how far one goes."""
+    from . import losses
+
+    try:
+        losses.plant(session, asked)
+    except Exception as error:
+        session.missing(losses.NAME, "no rounding error could be planted: %r" % (error,))
 
 
 def _hide_from_compiler(session, dynamo):

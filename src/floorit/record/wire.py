@@ -73,6 +73,10 @@ LOSS_KNOWN, WITH_ANOMALY, WITHOUT_ACCUMULATING = 1, 2, 4
 # The environment variable that asks for data-replay: {"spared": numbers of loaders to leave alone,
 # "lengths": {number: batches of a whole pass}}.
 REPLAY = "FLOORIT_REPLAY"
+# The environment variable that asks for fixes as overrides: {code: value}.
+FIXES = "FLOORIT_FIXES"
+# The environment variable that asks for the losses: {"jitter": relative size of a rounding error to plant, or 0}.
+LOSSES = "FLOORIT_LOSSES"
 DATA_REPLAY = "data-replay"  # its name, where it fails
 FLOPS = "flops"  # what a stretch of a floor run computes: the note, and its name where there is none
 

@@ -1,0 +1,168 @@
+"""What is said of each arm: trial.json is this (DESIGN section 9)."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from floorit.fixes.fix import Risk, Value
+from floorit.stats import Estimate
+from floorit.trial import conduct, guard, statistics
+from floorit.trial.arms import Arm
+from floorit.trial.guard import Parity
+from floorit.trial.state import State
+from floorit.trial.trial import Override, Pair, Trial
+
+SCHEMA = 1
+Word = Literal["faster", "not faster", "unclear", "changed results", "failed", "does not apply"]
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+    """What a fix should gain; or why that is not known, or that it would not."""
+
+    speedup: Estimate | None = None
+    reason: str | None = None
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """A trial that did not run well."""
+
+    reason: str
+    last: list[str]  # lines that the program said
+    said: str | None  # the file with all of them
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes that tensors had on the GPU at the most; None where there is no GPU."""
+
+    a: int | None
+    b: int | None
+
+
+class Startup(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds until the steps were steady, by the median trial; of `b` also in the first, when nothing was compiled."""
+
+    a: float | None
+    b: float | None
+    b_first: float | None
+    pays_after: int | None  # steps after which a faster arm has made up for its first start
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm against the program as it is."""
+
+    name: str
+    fixes: dict[str, Value]
+    command: list[str]
+    risk: Risk
+    verdict: Word
+    reason: str
+    speedup: Estimate | None
+    noise: float | None  # what A against A shows over as many pairs: nothing under it is claimed
+    predicted: Prediction
+    parity: Parity
+    pairs: list[Pair]
+    memory: Memory
+    startup: Startup
+    overrides: list[Override] = []
+    failure: Failure | None = None
+
+
+def outcomes(state: State, predicted: dict[str, Prediction]) -> list[Outcome]:
+    """Of every arm, in the order in which they were asked for."""
+    return [_outcome(state, arm, predicted.get(arm.name, Prediction())) for arm in state.changed]
+
+
+def _outcome(state: State, arm: Arm, predicted: Prediction) -> Outcome:
+    pairs = state.pairs(arm)
+    gain = statistics.speedup(pairs, len(state.changed))
+    band = statistics.noise(state.noise_pairs(), len(pairs))
+    parity = guard.compare(state, arm)
+    failed = state.failure(arm)
+    tried = [trial for trial in state.trials() if trial.arm == arm.name]
+    overrides = tried[-1].overrides if tried else []
+    verdict, reason = _verdict(state, arm, failed, overrides, parity, gain, band)
+    return Outcome(
+        name=arm.name,
+        fixes=arm.fixes,
+        command=arm.command,
+        risk=arm.risk,
+        verdict=verdict,
+        reason=reason,
+        speedup=gain,
+        noise=band,
+        predicted=predicted,
+        parity=parity,
+        pairs=pairs,
+        memory=Memory(a=_peak(state.of(state.base)), b=_peak(state.of(arm))),
+        startup=_startup(state, arm, pairs, verdict),
+        overrides=overrides,
+        failure=None if failed is None else Failure(reason=failed.reason or "", last=failed.last, said=failed.said),
+    )
+
+
+def _verdict(
+    state: State,
+    arm: Arm,
+    failed: Trial | None,
+    overrides: list[Override],
+    parity: Parity,
+    gain: Estimate | None,
+    band: float | None,
+) -> tuple[Word, str]:
+    broken = next((o for o in overrides if o.state == "failed"), None)
+    unmet = [o for o in overrides if o.state == "not met"]
+    if failed is not None:
+        return "failed", failed.reason or "it did not run well"
+    if broken is not None:
+        return "failed", f"{broken.code} could not be applied: {broken.reason}"
+    if unmet and len(unmet) == len(overrides):
+        return "does not apply", "; ".join(f"{o.code}: {o.reason}" for o in unmet)
+    if parity.is_failure:
+        return "failed", parity.reason
+    if parity.status == "changed" and arm.risk != "training":
+        return "changed results", parity.reason
+    speed = statistics.judge(gain, band)
+    return speed, _reason(state, arm, speed, gain, band)
+
+
+def _reason(state: State, arm: Arm, speed: statistics.Speed, gain: Estimate | None, band: float | None) -> str:
+    if gain is None or band is None:
+        return _too_few(state, arm)
+    if speed == "faster":
+        return f"A against A stays within {band:.1%} over {gain.n} pairs"
+    if speed == "unclear":
+        return f"the interval reaches from {gain.low:.3f} to {gain.high:.3f}: a larger --budget makes it narrower"
+    if statistics.is_slower(gain, band):
+        return f"it is slower: {gain.value:.3f} times as fast"
+    least = max(statistics.CLAIMED - 1, band)
+    return f"it gains at most {max(gain.high - 1, 0.0):.1%}; nothing under {least:.1%} is claimed"
+
+
+def _too_few(state: State, arm: Arm) -> str:
+    unlike = next((found for found in state.compared(arm) if isinstance(found, str)), None)
+    if unlike is not None:
+        return unlike
+    if conduct.failures_of_base(state) >= conduct.FLAKY:
+        return "the program as it is does not always run well"
+    return "there are too few pairs for an interval: a larger --budget allows more"
+
+
+def _peak(trials: list[Trial]) -> int | None:
+    return max((trial.memory for trial in trials if trial.memory is not None), default=None)
+
+
+def _startup(state: State, arm: Arm, pairs: list[Pair], verdict: Word) -> Startup:
+    a, b = ([s for t in state.of(which) if (s := t.startup) is not None] for which in (state.base, arm))
+    saved = float(np.median([pair.a - pair.b for pair in pairs])) if pairs else 0.0
+    extra = b[0] - float(np.median(a)) if a and b else 0.0
+    pays = math.ceil(extra / saved) if verdict == "faster" and saved > 0 and extra > 0 else None
+    return Startup(
+        a=float(np.median(a)) if a else None,
+        b=float(np.median(b)) if b else None,
+        b_first=b[0] if b else None,
+        pays_after=pays,
+    )
