@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from statistics import median
 from typing import Protocol
-
-import numpy as np
 
 from floorit.trial import guard, schedule, statistics
 from floorit.trial.arms import Arm
@@ -59,7 +58,7 @@ def conduct(
 
 def _measure_rounding(state: State, run: Run, save: Callable[[State], None], told: Callable[[str], None]) -> None:
     """How far a rounding error takes this program's losses, once for each size that has to be known."""
-    for unit in {unit for arm in still_open(state) if (unit := guard.wanted_unit(state, arm)) is not None}:
+    for unit in {unit for arm in state.changed if (unit := guard.wanted_unit(state, arm)) is not None}:
         told("what rounding does to the losses")
         state.yardsticks[guard.key(unit)] = run(state.base, jitter=unit)
         save(state)
@@ -99,7 +98,7 @@ def expected_seconds(state: State, name: str) -> float:
     for known in (name, state.base.name):
         seconds = [trial.seconds for trial in state.trials() if trial.arm == known]
         if seconds:
-            return float(np.median(seconds))
+            return median(seconds)
     return state.pilot.seconds
 
 
