@@ -5,7 +5,7 @@
 | exact | losses bit for bit, where the program against itself is so; else within what that shows |
 | rounding | losses no further off than a rounding error of this size takes them, seen in a run with one planted |
 | order | the course of the losses within what their own scatter, and that of the program against itself, allows |
-| training | told, not judged: only losses that are no numbers or that rise where the program's own fall are a failure |
+| training | told, not judged: losses that are no numbers, or end above where the program's own begin, are a failure |
 """
 
 from __future__ import annotations
@@ -200,8 +200,8 @@ def _grown(apart: Floats) -> Floats:
 
 def _course(before: Floats, after: Floats, *, is_judged: bool) -> _Said:
     a, b = _windows(before), _windows(after)
-    if _rises(b) and not _rises(a):
-        return "broken", "the loss rises, where the program's own does not"
+    if _ends_above(b, a) and not _ends_above(a, a):
+        return "broken", "the loss ends above where the program's own begins"
     (means_a, errors_a), (means_b, errors_b) = a, b
     apart = np.abs(means_b - means_a) / np.maximum(np.hypot(errors_a, errors_b), _TINY)
     if (apart <= ERRORS).all():
@@ -225,7 +225,7 @@ def _windows(runs: Floats) -> tuple[Floats, Floats]:
     return np.array(means), np.array(errors)
 
 
-def _rises(windows: tuple[Floats, Floats]) -> bool:
-    """Whether the last part lies surely above the first."""
-    means, errors = windows
-    return bool(means[-1] - means[0] > ERRORS * math.hypot(errors[0], errors[-1]))
+def _ends_above(windows: tuple[Floats, Floats], beginning: tuple[Floats, Floats]) -> bool:
+    """Whether the last part of a course lies surely above the first of another."""
+    (means, errors), (first_means, first_errors) = windows, beginning
+    return bool(means[-1] - first_means[0] > ERRORS * math.hypot(errors[-1], first_errors[0]))
