@@ -34,9 +34,14 @@ class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
         return _HOW[self.way]
 
     @property
+    def refuses(self) -> bool:
+        """Whether a write fails, where it does not go to a copy that is thrown away."""
+        return self.way == apart.GUARD
+
+    @property
     def environ(self) -> dict[str, str]:
         """Where writes are refused, temporary files have a place all the same."""
-        return {"TMPDIR": self.scratch} if self.way == apart.GUARD else {}
+        return {"TMPDIR": self.scratch} if self.refuses else {}
 
     def around(self, command: list[str]) -> list[str]:
         """The command that runs `command` in it."""

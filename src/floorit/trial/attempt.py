@@ -137,7 +137,8 @@ def _first_run(state: State, folder: Path, run: runner.Runner, asked: Asked, pro
     progress.over(done)
     if done.state != "ran":
         said = "\n".join(f"  {line}" for line in done.last)
-        raise TrialError(f"the program as it is did not run well: {done.reason}; see {done.said}\n{said}\n")
+        hint = "; --in-place lets it write its files" if run.refuses_writes else ""
+        raise TrialError(f"the program as it is did not run well: {done.reason}; see {done.said}{hint}\n{said}\n")
     if len(done.starts) - 1 - done.warmup < runner.FEWEST // 2:
         raise TrialError(f"the program has only {len(done.starts)} steps: too few to compare; train longer")
     state.pilot = done

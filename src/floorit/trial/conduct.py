@@ -11,7 +11,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Protocol
 
-from floorit.trial import guard, schedule, statistics
+from floorit.trial import guard, overrides, schedule, statistics
 from floorit.trial.arms import Arm
 from floorit.trial.state import Round, State
 from floorit.trial.trial import Trial
@@ -77,7 +77,7 @@ def still_open(state: State) -> list[Arm]:
 
 
 def _is_closed(state: State, arm: Arm) -> bool:
-    if state.failure(arm) is not None or guard.is_decided(state, arm):
+    if state.failure(arm) is not None or overrides.obstacle(state, arm) is not None or guard.is_decided(state, arm):
         return True
     return statistics.is_narrow(state.pairs(arm), len(state.changed))
 

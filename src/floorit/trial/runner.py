@@ -51,6 +51,11 @@ class Runner:
         self.steps: int | None = None  # steady ones that each is to have
         self.beyond = 0  # the longest warm-up so far: all trials have as many steps after it
 
+    @property
+    def refuses_writes(self) -> bool:
+        """Whether trials cannot write anything, as far as they would have to."""
+        return self._sandbox is not None and self._sandbox.refuses
+
     def pilot(self, arm: Arm) -> Trial:
         """The first run of the program as it is, with the kernel window: it is not compared with any other.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from floorit.fixes.fix import Risk, Value
 from floorit.stats import Estimate
-from floorit.trial import conduct, guard, statistics
+from floorit.trial import conduct, guard, overrides, statistics
 from floorit.trial.arms import Arm
 from floorit.trial.guard import Parity
 from floorit.trial.state import State
@@ -82,9 +82,7 @@ def _outcome(state: State, arm: Arm, predicted: Prediction) -> Outcome:
     band = statistics.noise(state.noise_pairs(), len(pairs))
     parity = guard.compare(state, arm)
     failed = state.failure(arm)
-    tried = [trial for trial in state.trials() if trial.arm == arm.name]
-    overrides = tried[-1].overrides if tried else []
-    verdict, reason = _verdict(state, arm, failed, overrides, parity, gain, band)
+    verdict, reason = _verdict(state, arm, failed, parity, gain, band)
     return Outcome(
         name=arm.name,
         fixes=arm.fixes,
@@ -99,28 +97,19 @@ def _outcome(state: State, arm: Arm, predicted: Prediction) -> Outcome:
         pairs=pairs,
         memory=Memory(a=_peak(state.of(state.base)), b=_peak(state.of(arm))),
         startup=_startup(state, arm, pairs, verdict),
-        overrides=overrides,
+        overrides=overrides.told(state, arm),
         failure=None if failed is None else Failure(reason=failed.reason or "", last=failed.last, said=failed.said),
     )
 
 
 def _verdict(
-    state: State,
-    arm: Arm,
-    failed: Trial | None,
-    overrides: list[Override],
-    parity: Parity,
-    gain: Estimate | None,
-    band: float | None,
+    state: State, arm: Arm, failed: Trial | None, parity: Parity, gain: Estimate | None, band: float | None
 ) -> tuple[Word, str]:
-    broken = next((o for o in overrides if o.state == "failed"), None)
-    unmet = [o for o in overrides if o.state == "not met"]
     if failed is not None:
         return "failed", failed.reason or "it did not run well"
-    if broken is not None:
-        return "failed", f"{broken.code} could not be applied: {broken.reason}"
-    if unmet and len(unmet) == len(overrides):
-        return "does not apply", "; ".join(f"{o.code}: {o.reason}" for o in unmet)
+    obstacle = overrides.obstacle(state, arm)
+    if obstacle is not None:
+        return obstacle
     if parity.is_failure:
         return "failed", parity.reason
     if parity.status == "changed" and arm.risk != "training":
