@@ -95,7 +95,7 @@ MAY_INSTALL = {
     "rates": {"msgspec"},
     "sandbox": {"msgspec", "psutil"},
     "floorrun": {"msgspec"},
-    "trial": {"msgspec", "numpy", "rich"},
+    "trial": {"msgspec", "numpy", "rich", "yaml"},
     "imagebench": {"PIL", "cv2", "numpy", "torch", "torchvision"},
     "imagecosts": {"msgspec"},
     "live": {"numpy"},

@@ -13,11 +13,13 @@ from typing import Any
 import msgspec
 import psutil
 import pytest
+import yaml
 from conftest import FLOORIT, PYTHON, clean_environment
 
 from floorit import cli
 from floorit.errors import OutputError, UsageError
 from floorit.fixes import asked
+from floorit.record import wire
 from floorit.report import terminal
 from floorit.stats import Estimate
 from floorit.trial import arms, store, verdict
@@ -90,6 +92,34 @@ def test_the_risk_is_that_of_the_riskiest():
     assert arm.risk == "training"
     (_, arm) = arms.make(COMMAND, [], ["--lr 1"], each=False, risk="exact")
     assert arm.risk == "exact"
+
+
+def test_an_entry_of_a_file_is_changed_in_a_copy(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own = "# mine\nlr: 0.1\naugment:\n  mosaic: 1.0\n  flip: 0.5\n"
+    Path("hyp.yaml").write_text(own)
+    command = [PYTHON, "-c", "import sys; print(open(sys.argv[1].split('=')[1]).read()); sys.exit(1)", "--cfg=hyp.yaml"]
+    made = arms.make(command, [], ["hyp.yaml:augment.mosaic={0.0,0.5}"], each=False, risk=None)
+    assert [arm.name for arm in made[1:]] == ["hyp.yaml:augment.mosaic=0.0", "hyp.yaml:augment.mosaic=0.5"]
+    said = Path(Runner(tmp_path / "try", None, lambda: None)(made[2]).said or "").read_text()
+    assert yaml.safe_load(said) == {"lr": 0.1, "augment": {"mosaic": 0.5, "flip": 0.5}}
+    assert Path("hyp.yaml").read_text() == own
+
+
+@pytest.mark.parametrize("text", ["hyp.yaml:mosiac=0", "hyp.yaml:lr.deep=0", "other.yaml:lr=0"])
+def test_an_entry_that_is_not_there_or_a_file_that_is_not_named_is_refused(tmp_path, monkeypatch, text):
+    monkeypatch.chdir(tmp_path)
+    for name in ("hyp.yaml", "other.yaml"):
+        Path(name).write_text("lr: 0.1\n")
+    with pytest.raises(UsageError):
+        arms.make(["train.py", "hyp.yaml"], [], [text], each=False, risk=None)
+
+
+def test_what_became_of_a_fix_is_read_from_the_record(tmp_path):
+    told = wire.note("process", pid=1, host="h")
+    told += wire.note("override", code="pin", value=None, state="not met", reason="no GPU")
+    script = f"import os; open(os.environ['FLOORIT_RECORD'] + '/a.rec', 'wb').write({told!r})"
+    assert run(tmp_path, script).overrides == [Override(code="pin", state="not met", reason="no GPU")]
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("5m", 300), ("1h", 3600), ("20", 20), ("1.5m", 90)])

@@ -21,7 +21,7 @@ from floorit.trial import arms, conduct, runner, statistics, store, verdict
 from floorit.trial.arms import Arm
 from floorit.trial.progress import Progress
 from floorit.trial.state import State
-from floorit.trial.trial import Trial
+from floorit.trial.trial import ENOUGH, Trial
 from floorit.trial.verdict import SCHEMA, Outcome, Prediction
 
 NAME = "trial.json"
@@ -139,7 +139,7 @@ def _first_run(state: State, folder: Path, run: runner.Runner, asked: Asked, pro
         said = "\n".join(f"  {line}" for line in done.last)
         hint = "; --in-place lets it write its files" if run.refuses_writes else ""
         raise TrialError(f"the program as it is did not run well: {done.reason}; see {done.said}{hint}\n{said}\n")
-    if len(done.starts) - 1 - done.warmup < runner.FEWEST // 2:
+    if len(done.starts) - 1 - done.warmup < ENOUGH:
         raise TrialError(f"the program has only {len(done.starts)} steps: too few to compare; train longer")
     state.pilot = done
     state.steps = state.steps or runner.steps_for(done)
@@ -178,8 +178,8 @@ def _result(state: State, folder: Path, asked: Asked, interrupted: bool) -> Resu
 
 def predict(arm: Arm, known: Known | None) -> Prediction:
     """What an arm should gain by the first run."""
-    if arm.varied:
-        return Prediction(reason="what the program's own arguments do is not known")
+    if arm.varied or arm.entries:
+        return Prediction(reason="what the program's own arguments and files do is not known")
     if len(arm.fixes) > 1:
         return Prediction(reason="gains of fixes do not add up; each is predicted by itself")
     if known is None:

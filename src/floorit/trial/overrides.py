@@ -28,7 +28,7 @@ def obstacle(state: State, arm: Arm) -> Obstacle | None:
     if broken is not None:
         return "failed", f"{broken.code} could not be applied: {broken.reason}"
     unmet = [override for override in overrides if override.state == NOT_MET]
-    if unmet and len(unmet) == len(overrides) and not arm.varied:
+    if unmet and len(unmet) == len(overrides) and not arm.varied and not arm.entries:
         return "does not apply", "; ".join(f"{override.code}: {override.reason}" for override in unmet)
     return None
 

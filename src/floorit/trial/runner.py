@@ -22,6 +22,7 @@ from floorit.declared import gather
 from floorit.events import Process, RecordReader
 from floorit.record import wire
 from floorit.sandbox import Sandbox
+from floorit.trial import configs
 from floorit.trial.arms import Arm
 from floorit.trial.trial import Override, State, Trial
 
@@ -101,7 +102,8 @@ class Runner:
             if time.monotonic() - started > self.limit:
                 raise _TooLong
 
-        command = launch.resolve(arm.command)
+        copies = configs.write_copies(arm.entries, own / "configs")
+        command = launch.resolve(configs.with_copies(arm.command, copies))
         if self._sandbox is not None:
             command = self._sandbox.around(command)
         code: int | None = None
