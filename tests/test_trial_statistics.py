@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from floorit.stats import Estimate
 from floorit.trial import conduct, statistics
 from floorit.trial.arms import AS_IS, Arm
 from floorit.trial.state import State
@@ -157,6 +158,13 @@ def test_of_many_arms_none_is_called_a_change_more_often_than_of_one():
         for found in tries
     ]
     assert np.mean(all_cover) >= 0.95 - _error(0.95, 150)
+
+
+def test_a_machine_that_is_too_loud_to_tell_is_no_proof_of_anything():
+    wide = Estimate(value=0.97, low=0.72, high=1.32, n=5)
+    assert statistics.judge(wide, 0.6) == "unclear"
+    assert statistics.judge(Estimate(value=1.3, low=1.1, high=1.5, n=5), 0.6) == "unclear"
+    assert statistics.judge(Estimate(value=0.9, low=0.85, high=0.95, n=5), 0.6) == "not faster"
 
 
 def test_a_one_percent_gain_is_not_claimed():

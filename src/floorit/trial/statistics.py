@@ -22,6 +22,7 @@ from floorit.trial.trial import Pair
 Speed = Literal["faster", "not faster", "unclear"]
 
 CLAIMED = 1.02  # no less is ever claimed (DESIGN section 6)
+SMALL = 1.05  # a gain that has to be excluded, however loud the machine is, before a change is called not faster
 FEWEST, MOST = 5, 40  # pairs
 NOMINAL = 0.97  # of an interval over a number of pairs that was fixed beforehand
 # Half the width of an interval that is narrow enough: of the time of a step, or of the gain where that is large.
@@ -52,7 +53,7 @@ def judge(gain: Estimate | None, band: float | None) -> Speed:
     claimed = max(CLAIMED, 1 + band)
     if gain.low > 1 and gain.value >= claimed:
         return "faster"
-    return "not faster" if gain.high <= claimed else "unclear"
+    return "not faster" if gain.high <= min(claimed, SMALL) else "unclear"
 
 
 def is_slower(gain: Estimate, band: float) -> bool:

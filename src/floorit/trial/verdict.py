@@ -17,6 +17,7 @@ from floorit.trial.state import State
 from floorit.trial.trial import Override, Pair, Trial
 
 SCHEMA = 1
+LOUD = statistics.SMALL - 1  # noise over this hides what a try is meant to find
 Word = Literal["faster", "not faster", "unclear", "changed results", "failed", "does not apply"]
 
 
@@ -124,7 +125,8 @@ def _reason(state: State, arm: Arm, speed: statistics.Speed, gain: Estimate | No
     if speed == "faster":
         return f"A against A stays within {band:.1%} over {gain.n} pairs"
     if speed == "unclear":
-        return f"the interval reaches from {gain.low:.3f} to {gain.high:.3f}: a larger --budget makes it narrower"
+        loud = f"; A against A differs by up to {band:.0%} here: is the machine busy?" if band > LOUD else ""
+        return f"a larger --budget narrows the interval, or more --steps{loud}"
     if statistics.is_slower(gain, band):
         return f"it is slower: {gain.value:.3f} times as fast"
     least = max(statistics.CLAIMED - 1, band)
