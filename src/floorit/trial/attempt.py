@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import signal
 from collections.abc import Iterator
@@ -149,17 +150,12 @@ def _first_run(state: State, folder: Path, run: runner.Runner, asked: Asked, pro
 def _cost(state: State, budget: float) -> str:
     """What a try will cost, by its first run."""
     assert state.pilot is not None
-    least = conduct.least_seconds(state, budget)
-    told = (
-        f"a run takes {duration(state.pilot.seconds)};"
-        f" {several(len(state.changed), 'change')} against the program as it is:"
-        f" {duration(least)} at the least, {duration(max(budget - state.pilot.seconds, 0.0))} at the most"
-    )
-    if state.pilot.seconds + least > budget:
-        told += (
-            f"; that is too little for {statistics.FEWEST} pairs: --budget {least + state.pilot.seconds:.0f}s has room"
-        )
-    return told
+    least = state.pilot.seconds + conduct.least_seconds(state, budget)
+    told = f"a run takes {duration(state.pilot.seconds)}; {several(len(state.changed), 'change')} against it as it is:"
+    if least <= budget:
+        return f"{told} {duration(least)} in all at the least, {duration(budget)} at the most"
+    room = f"--budget {math.ceil(least / 60)}m has room for the {statistics.FEWEST} pairs that a verdict rests on"
+    return f"{told} {duration(budget)}, which may be too little; {room}"
 
 
 def _result(state: State, folder: Path, asked: Asked, interrupted: bool) -> Result:

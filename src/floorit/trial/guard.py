@@ -56,6 +56,8 @@ class Parity(msgspec.Struct, frozen=True, kw_only=True):
 def compare(state: State, arm: Arm) -> Parity:
     """An arm's losses beside those of the program as it is."""
     before, after = _losses(state.of(state.base)), _losses(state.of(arm))
+    if not state.of(arm):
+        return Parity(status="unverified", reason="no run with it came to its end")
     if not before or not after:
         return Parity(status="unverified", reason="no losses were captured")
     found = [_compare_rank(state, arm, rank) for rank in range(min(len(before[0]), len(after[0])))]
