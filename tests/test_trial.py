@@ -210,7 +210,7 @@ def state(b: Trial | list[Trial], **arm: Any) -> State:
 
 
 def said(made: State) -> verdict.Outcome:
-    (outcome,) = verdict.outcomes(made, {})
+    (outcome,) = verdict.outcomes(made, lambda arm: Estimate(value=1.75, low=1.5, high=2.0, n=9))
     return outcome
 
 
@@ -309,16 +309,15 @@ def test_trial_json_has_the_names_of_the_contract():
     for name in ("fixes", "pairs", "noise", "speedup", "predicted", "verdict", "parity", "memory"):
         assert name in whole
     assert set(whole["pairs"][0]) >= {"a", "b", "order"}
-    assert set(whole["speedup"]) == {"value", "low", "high", "n"}
+    assert set(whole["speedup"]) == set(whole["predicted"]) == {"value", "low", "high", "n"}
     assert whole["others"] == []
 
 
 def test_the_table_says_it_all():
     outcome = said(state(trial("b", 0.05)))
-    guessed = verdict.Prediction(speedup=Estimate(value=1.75, low=1.5, high=2.0, n=9))
     result = Result(
         command=["x"],
-        outcomes=[msgspec.structs.replace(outcome, predicted=guessed)],
+        outcomes=[outcome],
         steps=20,
         trials=17,
         seconds=99.0,

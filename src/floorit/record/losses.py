@@ -8,6 +8,9 @@ import json
 import os
 import weakref
 
+from .known import Known
+from .traces import is_from_signal
+
 NAME = "losses"
 MOST = 1 << 14  # that are kept: 128 KiB on the device
 _SEED = 20261115  # of the rounding error: the same on every rank
@@ -15,22 +18,34 @@ _SEED = 20261115  # of the rounding error: the same on every rank
 
 def keeping(session, enter):
     """`enter` of the hook on backward, with the losses kept besides."""
-    from torch.amp.grad_scaler import GradScaler
-
     kept = _Losses(session)
     session.last_words.append(kept.tell)
     os.register_at_fork(after_in_child=kept.forget)
-    scaled = kept.scaled
-    session.hook(NAME, GradScaler.scale, lambda outputs: outputs, result=scaled, names=("outputs",))
+    _hook_scaling(session, kept)
     log = session.log
 
     def enter_and_keep(roots):
         token = enter(roots)
-        if token is not None and log.backward == 1:
-            kept.keep(roots)
+        if token is not None and log.backward == 1 and not kept.has_failed:
+            try:
+                kept.keep(roots)
+            except Exception as error:
+                if is_from_signal(error):
+                    raise
+                kept.has_failed = True
+                session.missing(NAME, "they could not be kept: %r" % (error,))
         return token
 
     return enter_and_keep
+
+
+def _hook_scaling(session, kept):
+    try:
+        from torch.amp.grad_scaler import GradScaler
+
+        session.hook(NAME, GradScaler.scale, lambda outputs: outputs, result=kept.scaled, names=("outputs",))
+    except Exception as error:
+        session.missing(NAME, "those that a GradScaler scales are told with its factor: %r" % (error,))
 
 
 def plant(session, asked):
@@ -42,16 +57,18 @@ def plant(session, asked):
 
     torch = session.torch
     is_compiling = torch.compiler.is_dynamo_compiling
-    reached = weakref.WeakSet()
+    reached = Known()
 
     def after(optimizer, args, kwargs):
-        if is_compiling() or optimizer in reached:
-            return
-        reached.add(optimizer)
         try:
+            if is_compiling() or id(optimizer) in reached:
+                return
+            reached.learn(optimizer, True)
             with torch.no_grad():
                 _shake(torch, optimizer, jitter)
         except Exception as error:
+            if is_from_signal(error):
+                raise
             session.missing(NAME, "no rounding error could be planted: %r" % (error,))
 
     optim.register_optimizer_step_post_hook(after)
@@ -73,6 +90,7 @@ class _Losses:
     def __init__(self, session):
         self._session = session
         self._torch = session.torch
+        self.has_failed = False
         self._abandoned = []  # a forked child must not free what is on a GPU
         self._begin()
 

@@ -18,12 +18,13 @@ from floorit.fixes.fix import Known, Risk
 from floorit.report import advice, build
 from floorit.report.words import duration, several
 from floorit.sandbox import Sandbox, sandbox
+from floorit.stats import Estimate
 from floorit.trial import arms, conduct, runner, statistics, store, verdict
 from floorit.trial.arms import Arm
 from floorit.trial.progress import Progress
 from floorit.trial.state import State
 from floorit.trial.trial import ENOUGH, Trial
-from floorit.trial.verdict import SCHEMA, Outcome, Prediction
+from floorit.trial.verdict import SCHEMA, Outcome
 
 NAME = "trial.json"
 
@@ -160,10 +161,9 @@ def _cost(state: State, budget: float) -> str:
 
 def _result(state: State, folder: Path, asked: Asked, interrupted: bool) -> Result:
     known = advice.known_of(build.build(folder / runner.FIRST))
-    predicted = {arm.name: predict(arm, known) for arm in state.changed}
     return Result(
         command=asked.command,
-        outcomes=verdict.outcomes(state, predicted),
+        outcomes=verdict.outcomes(state, lambda arm: predict(arm, known)),
         steps=state.steps or 0,
         trials=1 + len(state.trials()) + len(state.yardsticks),
         seconds=state.seconds(),
@@ -172,19 +172,19 @@ def _result(state: State, folder: Path, asked: Asked, interrupted: bool) -> Resu
     )
 
 
-def predict(arm: Arm, known: Known | None) -> Prediction:
-    """What an arm should gain by the first run."""
+def predict(arm: Arm, known: Known | None) -> Estimate | str:
+    """What an arm should gain by the first run, or why that is not known, or that it would not."""
     if arm.varied or arm.entries:
-        return Prediction(reason="what the program's own arguments and files do is not known")
+        return "what the program's own arguments and files do is not known"
     if len(arm.fixes) > 1:
-        return Prediction(reason="gains of fixes do not add up; each is predicted by itself")
+        return "gains of fixes do not add up; each is predicted by itself"
     if known is None:
-        return Prediction(reason="nothing trained in the first run")
+        return "nothing trained in the first run"
     fix = next(fix for fix in ALL if fix.code in arm.fixes)
     said = fix.predict(known)
-    if isinstance(said, str):
-        return Prediction(reason=said)
-    asked, advised = arm.fixes[fix.code], fix.value(known) if fix.value is not None else None
-    if asked is not None and fix.value is not None and asked != advised:
-        return Prediction(reason=f"it is predicted for {fix.code}={advised}: {said.value:.2f}x as fast")
-    return Prediction(speedup=said)
+    if isinstance(said, str) or fix.value is None:
+        return said
+    asked, advised = arm.fixes[fix.code], fix.value(known)
+    if asked is None or asked == advised:
+        return said
+    return f"it is made for {fix.code}={advised}: {said.value:.2f} times as fast"

@@ -9,7 +9,7 @@ from rich.text import Text
 from floorit.report.words import duration, relative, several
 from floorit.stats import Estimate, seconds
 from floorit.trial.attempt import NAME, Result
-from floorit.trial.verdict import Outcome, Prediction
+from floorit.trial.verdict import Outcome
 
 _COLOURS = {"faster": "green", "changed results": "red", "failed": "red", "unclear": "yellow"}
 _RESULTS = {
@@ -49,7 +49,7 @@ def _table(outcomes: list[Outcome]) -> RenderableType:
             Text(outcome.name),
             Text(outcome.verdict, style=_COLOURS.get(outcome.verdict, "")),
             _measured(outcome.speedup),
-            _predicted(outcome.predicted),
+            f"{outcome.predicted.value:.2f}" if outcome.predicted is not None else "",
             _RESULTS[outcome.parity.status],
         )
     return table
@@ -57,12 +57,6 @@ def _table(outcomes: list[Outcome]) -> RenderableType:
 
 def _measured(speedup: Estimate | None) -> str:
     return f"{speedup.value:.2f} ({speedup.low:.2f} to {speedup.high:.2f})" if speedup is not None else ""
-
-
-def _predicted(predicted: Prediction) -> str:
-    if predicted.speedup is None:
-        return ""
-    return f"{predicted.speedup.value:.2f}"
 
 
 def _because(outcome: Outcome) -> list[RenderableType]:
@@ -75,8 +69,8 @@ def _because(outcome: Outcome) -> list[RenderableType]:
         lines.append(f"a step took {seconds(a)} as it is, {seconds(b)} with it ({pairs} over {steps} steps and more)")
     lines.append(f"results: {outcome.parity.reason}")
     lines += [f"{o.code}: {o.state}" + (f", {o.reason}" if o.reason else "") for o in outcome.overrides]
-    if outcome.predicted.reason is not None:
-        lines.append(f"no prediction: {outcome.predicted.reason}")
+    if outcome.not_predicted is not None:
+        lines.append(f"no prediction: {outcome.not_predicted}")
     lines += _startup(outcome)
     body = [Text(outcome.name, style="bold"), *(Text(f"  {line}") for line in lines)]
     if outcome.failure is not None:

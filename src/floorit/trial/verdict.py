@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -21,11 +22,11 @@ LOUD = statistics.SMALL - 1  # noise over this hides what a try is meant to find
 Word = Literal["faster", "not faster", "unclear", "changed results", "failed", "does not apply"]
 
 
-class Prediction(msgspec.Struct, frozen=True, kw_only=True):
-    """What a fix should gain; or why that is not known, or that it would not."""
+class Fixed(msgspec.Struct, frozen=True, kw_only=True):
+    """A fix of an arm."""
 
-    speedup: Estimate | None = None
-    reason: str | None = None
+    code: str
+    value: Value
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,14 +57,15 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """One arm against the program as it is."""
 
     name: str
-    fixes: dict[str, Value]
+    fixes: list[Fixed]
     command: list[str]
     risk: Risk
     verdict: Word
     reason: str
     speedup: Estimate | None
     noise: float | None  # what A against A shows over as many pairs: nothing under it is claimed
-    predicted: Prediction
+    predicted: Estimate | None
+    not_predicted: str | None  # why; it may be that it would gain nothing
     parity: Parity
     pairs: list[Pair]
     memory: Memory
@@ -72,12 +74,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
 
 
-def outcomes(state: State, predicted: dict[str, Prediction]) -> list[Outcome]:
+def outcomes(state: State, predict: Callable[[Arm], Estimate | str]) -> list[Outcome]:
     """Of every arm, in the order in which they were asked for."""
-    return [_outcome(state, arm, predicted.get(arm.name, Prediction())) for arm in state.changed]
+    return [_outcome(state, arm, predict(arm)) for arm in state.changed]
 
 
-def _outcome(state: State, arm: Arm, predicted: Prediction) -> Outcome:
+def _outcome(state: State, arm: Arm, predicted: Estimate | str) -> Outcome:
     pairs = state.pairs(arm)
     gain = statistics.speedup(pairs, len(state.changed))
     band = statistics.noise(state.noise_pairs(), len(pairs))
@@ -86,14 +88,15 @@ def _outcome(state: State, arm: Arm, predicted: Prediction) -> Outcome:
     verdict, reason = _verdict(state, arm, failed, parity, gain, band)
     return Outcome(
         name=arm.name,
-        fixes=arm.fixes,
+        fixes=[Fixed(code=code, value=value) for code, value in arm.fixes.items()],
         command=arm.command,
         risk=arm.risk,
         verdict=verdict,
         reason=reason,
         speedup=gain,
         noise=band,
-        predicted=predicted,
+        predicted=predicted if isinstance(predicted, Estimate) else None,
+        not_predicted=predicted if isinstance(predicted, str) else None,
         parity=parity,
         pairs=pairs,
         memory=Memory(a=_peak(state.of(state.base)), b=_peak(state.of(arm))),
