@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -188,7 +189,7 @@ def test_students_quantiles_are_those_of_the_tables(probability, freedom, quanti
     assert statistics.student(probability, freedom) == pytest.approx(quantile, abs=6e-4)
 
 
-def test_the_budget_is_kept_and_the_noise_is_measured_first():
+def test_the_budget_is_kept_and_the_noise_is_measured():
     run = Simulated(np.random.default_rng(0), steady(0.2), 1.0)
     state = State(cwd="", arms=[Arm(name=AS_IS, command=[]), Arm(name=B, command=[])], steps=STEPS)
     state.pilot = run(state.base)
@@ -196,6 +197,20 @@ def test_the_budget_is_kept_and_the_noise_is_measured_first():
     assert state.seconds() <= 100.0
     assert len(state.alike) == conduct.ALIKE
     assert [round.order for round in state.alike] == [[AS_IS, AS_IS]] * conduct.ALIKE
+
+
+def test_an_arm_that_does_not_run_costs_one_round():
+    run = Simulated(np.random.default_rng(0), steady(0.01), 1.0)
+
+    def crashing(arm, **more):
+        done = run(arm, **more)
+        return msgspec.structs.replace(done, state="failed") if arm.name == B else done
+
+    state = State(cwd="", arms=[Arm(name=AS_IS, command=[]), Arm(name=B, command=[])], steps=STEPS)
+    state.pilot = run(state.base)
+    conduct.conduct(state, crashing, lambda state: None, budget=BUDGET, dice=random.Random(0), told=lambda text: None)
+    assert len(state.rounds) == 1
+    assert not state.alike
 
 
 def test_every_two_rounds_are_mirrored_and_the_first_of_them_is_drawn():

@@ -37,16 +37,13 @@ def conduct(
     dice: random.Random,
     told: Callable[[str], None],
 ) -> None:
-    """Run what is still to be run, after the first run. Each round is in `state`, and saved, once it is over."""
-    while len(state.alike) < alike_wanted(state, budget):
-        told(f"A against A, pair {len(state.alike) + 1}")
-        state.alike.append(Round(trials=[run(state.base), run(state.base)]))
-        save(state)
+    """Run what is still to be run, after the first run. Each round is in `state`, and saved, once it is over.
+
+    One round comes before the program against itself: an arm that does not run at all is found at once.
+    """
     while open_arms := still_open(state):
         names = [state.base.name, *(arm.name for arm in open_arms)]
-        if state.seconds() + _cost(state, names) > budget and state.rounds:
-            return
-        if failures_of_base(state) >= FLAKY:
+        if failures_of_base(state) >= FLAKY or (state.alike and state.seconds() + _cost(state, names) > budget):
             return
         told(f"round {len(state.rounds) + 1}")
         by_name = {arm.name: arm for arm in state.arms}
@@ -54,6 +51,18 @@ def conduct(
         state.rounds.append(Round(trials=[run(by_name[name]) for name in order]))
         save(state)
         _measure_rounding(state, run, save, told)
+        if still_open(state):
+            _measure_noise(state, run, save, alike_wanted(state, budget), told)
+
+
+def _measure_noise(
+    state: State, run: Run, save: Callable[[State], None], wanted: int, told: Callable[[str], None]
+) -> None:
+    """The program against itself."""
+    while len(state.alike) < wanted:
+        told(f"A against A, pair {len(state.alike) + 1}")
+        state.alike.append(Round(trials=[run(state.base), run(state.base)]))
+        save(state)
 
 
 def _measure_rounding(state: State, run: Run, save: Callable[[State], None], told: Callable[[str], None]) -> None:
