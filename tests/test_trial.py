@@ -127,6 +127,29 @@ def test_a_budget_is_a_time(text, seconds):
     assert cli._seconds(text) == seconds
 
 
+@pytest.mark.parametrize(
+    ("given", "own", "command"),
+    [
+        ("try --fix workers=8 --each train.py --fix x", "try --fix=workers=8 --each", "train.py --fix x"),
+        ("try --fix=pin --vary --fast -- bash run.sh", "try --fix=pin --vary=--fast", "bash run.sh"),
+        ("try --budget 5m --steps 9 --out d -m pkg", "try --budget=5m --steps=9 --out=d", "-m pkg"),
+        ("run --steps 9 train.py -- --x", "run --steps=9", "train.py -- --x"),
+    ],
+)
+def test_our_words_end_where_the_command_begins(given, own, command):
+    assert cli._split(given.split()) == (own.split(), command.split())
+
+
+def test_a_try_of_nothing_is_refused_in_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text("")
+    assert cli.main(["try", "train.py"]) == 2
+    assert cli.main(["try", "--fix", "wokers=2", "train.py"]) == 2
+    assert cli.main(["try", "--fix", "workers=2"]) == 2
+    assert [line.split("[")[-1] for line in capsys.readouterr().err.splitlines()] == ["usage]"] * 3
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
 # -- trials that do not run well -------------------------------------------------------------------------------------
 
 

@@ -106,15 +106,19 @@ def _split(given: list[str]) -> tuple[list[str], list[str]]:
     takes_value = _TAKE_VALUES.get(given[0]) if given else None
     if takes_value is None:
         return given, []
-    at = 1
+    own, at = given[:1], 1
     while at < len(given):
         word = given[at]
         if word == "--":
-            return given[:at], given[at + 1 :]
+            return own, given[at + 1 :]
         if word == "-m" or not word.startswith("-"):
-            return given[:at], given[at:]
-        at += 2 if word in takes_value else 1
-    return given, []
+            return own, given[at:]
+        if word in takes_value and at + 1 < len(given):  # its value may look like an option: --vary --fast
+            at += 1
+            word = f"{word}={given[at]}"
+        own.append(word)
+        at += 1
+    return own, []
 
 
 def _parser() -> argparse.ArgumentParser:

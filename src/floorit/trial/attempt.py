@@ -141,10 +141,10 @@ def _first_run(state: State, folder: Path, run: runner.Runner, asked: Asked, pro
         said = "\n".join(f"  {line}" for line in done.last)
         hint = "; --in-place lets it write its files" if run.refuses_writes else ""
         raise TrialError(f"the program as it is did not run well: {done.reason}; see {done.said}{hint}\n{said}\n")
-    if len(done.starts) - 1 - done.warmup < ENOUGH:
+    if done.pace is None or len(done.starts) - 1 - done.warmup < ENOUGH:
         raise TrialError(f"the program has only {len(done.starts)} steps: too few to compare; train longer")
     state.pilot = done
-    state.steps = state.steps or runner.steps_for(done)
+    state.steps = state.steps or runner.steps_for(done.pace)
     store.save(folder, state)
 
 

@@ -49,8 +49,7 @@ class Progress:
 
     def over(self, trial: Trial) -> None:
         """A trial has ended."""
-        pace = _pace(trial)
-        how = f"{seconds(pace)} a step" if pace is not None else trial.reason or trial.state
+        how = f"{seconds(trial.pace)} a step" if trial.pace is not None else trial.reason or trial.state
         self._spent += trial.seconds
         self.say(f"{self._stage}: {trial.arm}: {how} (took {duration(trial.seconds)}; {self._left(0.0)})")
 
@@ -61,8 +60,3 @@ class Progress:
 
     def _left(self, now: float) -> str:
         return f"at most {duration(max(self._budget - self._spent - now, 0.0))} left"
-
-
-def _pace(trial: Trial) -> float | None:
-    steady = len(trial.starts) - 1 - trial.warmup
-    return (trial.starts[-1] - trial.starts[trial.warmup]) / steady if trial.state == "ran" and steady > 0 else None

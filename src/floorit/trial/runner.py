@@ -54,7 +54,7 @@ class Runner:
 
     @property
     def refuses_writes(self) -> bool:
-        """Whether trials cannot write anything, as far as they would have to."""
+        """Whether what trials write fails."""
         return self._sandbox is not None and self._sandbox.refuses
 
     def pilot(self, arm: Arm) -> Trial:
@@ -66,13 +66,20 @@ class Runner:
         shutil.rmtree(own, ignore_errors=True)
         environment = hardware.examine(self._folder)
         launch.make_record(own)
-        run = runfile.RunFile(
-            command=arm.command, cwd=str(Path.cwd()), started=time.time(), environment=environment, stopped=True
-        )
-        trial, reader = self._run(arm, own, window=True, jitter=0.0)
+        started = time.time()
+        trial, watcher = self._run(arm, own, window=True, jitter=0.0)
         trace.shrink(own / runfile.RECORD)
-        told = gather.gather(reader.run())
-        runfile.save(own, msgspec.structs.replace(run, exit_code=trial.exit_code, seconds=trial.seconds, told=told))
+        run = runfile.RunFile(
+            command=arm.command,
+            cwd=str(Path.cwd()),
+            started=started,
+            environment=environment,
+            stopped=watcher.has_asked_to_stop,
+            exit_code=trial.exit_code,
+            seconds=trial.seconds,
+            told=gather.gather(watcher.reader.run()),
+        )
+        runfile.save(own, run)
         return trial
 
     def __call__(self, arm: Arm, *, jitter: float = 0.0) -> Trial:
@@ -91,7 +98,7 @@ class Runner:
             if not folder.exists():
                 return folder
 
-    def _run(self, arm: Arm, own: Path, *, window: bool, jitter: float) -> tuple[Trial, RecordReader]:
+    def _run(self, arm: Arm, own: Path, *, window: bool, jitter: float) -> tuple[Trial, live.Live]:
         record, said = own / runfile.RECORD, own / "output.txt"
         watcher = live.Live(record, stream=sys.stderr, quiet=True, steps=None, window=window, enough=self._is_enough)
         started = time.monotonic()
@@ -113,7 +120,7 @@ class Runner:
                 code, _ = launch.run(command, record, watch, output=output.fileno(), more=more, alone=True)
         seconds = time.monotonic() - started
         watcher.close()
-        return _read(arm.name, code, seconds, watcher.reader, said), watcher.reader
+        return _read(arm.name, code, seconds, watcher.reader, said), watcher
 
     def _is_enough(self, found: Iterations) -> bool:
         steady = found.after_warmup
@@ -134,10 +141,8 @@ class Runner:
         return {**environ, **(self._sandbox.environ if self._sandbox is not None else {})}
 
 
-def steps_for(trial: Trial) -> int:
+def steps_for(pace: float) -> int:
     """Steady steps that each trial is to have, by the pace of the first."""
-    steady = len(trial.starts) - 1 - trial.warmup
-    pace = (trial.starts[-1] - trial.starts[trial.warmup]) / steady
     return max(math.ceil(SECONDS / pace), FEWEST)
 
 

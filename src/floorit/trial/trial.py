@@ -40,13 +40,15 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     overrides: list[Override] = []
 
     @property
-    def startup(self) -> float | None:
-        """Seconds until its steps were steady, less what as many steady steps take."""
+    def pace(self) -> float | None:
+        """Seconds a step, once they were steady."""
         steady = len(self.starts) - 1 - self.warmup
-        if self.state != "ran" or steady < 1:
-            return None
-        pace = (self.starts[-1] - self.starts[self.warmup]) / steady
-        return self.seconds - pace * (len(self.starts) - 1)
+        return (self.starts[-1] - self.starts[self.warmup]) / steady if self.state == "ran" and steady > 0 else None
+
+    @property
+    def startup(self) -> float | None:
+        """Seconds that it took longer than its steps would have at that pace."""
+        return None if self.pace is None else self.seconds - self.pace * (len(self.starts) - 1)
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
