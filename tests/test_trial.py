@@ -266,6 +266,7 @@ def test_faster_with_other_losses_is_changed_results():
 def test_faster_without_losses_says_that_it_is_unverified():
     outcome = said(state(trial("b", 0.05, losses=None)))
     assert (outcome.verdict, outcome.parity.status) == ("faster", "unverified")
+    assert "unverified" in outcome.reason
 
 
 def test_losses_that_are_no_numbers_are_a_failure():

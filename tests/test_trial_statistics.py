@@ -139,7 +139,7 @@ def test_the_interval_covers_a_true_gain_too():
     assert np.mean([gain.low <= 1.8 <= gain.high for gain in gains]) >= 0.95 - _error(0.95, 500)
 
 
-@pytest.mark.parametrize(("name", "least"), [("quiet", 0.99), ("usual", 0.9)])
+@pytest.mark.parametrize(("name", "least"), [("quiet", 0.99), ("usual", 0.97)])
 def test_five_percent_are_found_within_the_default_budget(name, least):
     found = [tried(seed, NOISES[name], ratio=1.05)[0][1] for seed in range(200)]
     assert np.mean([verdict == "faster" for verdict in found]) >= least

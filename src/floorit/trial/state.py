@@ -64,9 +64,10 @@ class State(msgspec.Struct, kw_only=True):
         return next((t for t in self.trials() if t.arm == arm.name and t.state != "ran"), None)
 
     def noise_pairs(self) -> list[Pair]:
-        """The program against itself."""
-        ran = [round.trials for round in self.alike if all(t.state == "ran" for t in round.trials)]
-        found = [trial.pair(first, second, "ab") for first, second in ran]
+        """The program against itself: where it ran twice in a row, and its runs of every two rounds."""
+        runs = [one for round in self.rounds if (one := round.of(self.base.name)) is not None]
+        twos = [tuple(round.trials) for round in self.alike] + list(zip(runs[::2], runs[1::2], strict=False))
+        found = [trial.pair(a, b, "ab") for a, b in twos if a.state == b.state == "ran"]
         return [pair for pair in found if isinstance(pair, Pair)]
 
     def pairs(self, arm: Arm) -> list[Pair]:

@@ -119,7 +119,8 @@ def _verdict(
     if parity.status == "changed" and arm.risk != "training":
         return "changed results", parity.reason
     speed = statistics.judge(gain, band)
-    return speed, _reason(state, arm, speed, gain, band)
+    unverified = "; its results are unverified" if speed == "faster" and parity.status == "unverified" else ""
+    return speed, _reason(state, arm, speed, gain, band) + unverified
 
 
 def _reason(state: State, arm: Arm, speed: statistics.Speed, gain: Estimate | None, band: float | None) -> str:
@@ -128,12 +129,17 @@ def _reason(state: State, arm: Arm, speed: statistics.Speed, gain: Estimate | No
     if speed == "faster":
         return f"A against A stays within {band:.1%} over {gain.n} pairs"
     if speed == "unclear":
+        if statistics.is_narrow(state.pairs(arm), len(state.changed)):
+            return f"{gain.low - 1:+.1%} to {gain.high - 1:+.1%} is too close to the {_least(band):.1%} that may be claimed"
         loud = f"; A against A differs by up to {band:.0%} here: is the machine busy?" if band > LOUD else ""
         return f"a larger --budget narrows the interval, or more --steps{loud}"
     if statistics.is_slower(gain, band):
         return f"it is slower: {gain.value:.3f} times as fast"
-    least = max(statistics.CLAIMED - 1, band)
-    return f"it gains at most {max(gain.high - 1, 0.0):.1%}; nothing under {least:.1%} is claimed"
+    return f"it gains at most {max(gain.high - 1, 0.0):.1%}; nothing under {_least(band):.1%} is claimed"
+
+
+def _least(band: float) -> float:
+    return max(statistics.CLAIMED - 1, band)
 
 
 def _too_few(state: State, arm: Arm) -> str:
