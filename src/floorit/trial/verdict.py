@@ -130,7 +130,8 @@ def _reason(state: State, arm: Arm, speed: statistics.Speed, gain: Estimate | No
         return f"A against A stays within {band:.1%} over {gain.n} pairs"
     if speed == "unclear":
         if statistics.is_narrow(state.pairs(arm), len(state.changed)):
-            return f"{gain.low - 1:+.1%} to {gain.high - 1:+.1%} is too close to the {_least(band):.1%} that may be claimed"
+            between = f"{gain.low - 1:+.1%} to {gain.high - 1:+.1%}"
+            return f"{between} is too close to the {_least(band):.1%} that may be claimed"
         loud = f"; A against A differs by up to {band:.0%} here: is the machine busy?" if band > LOUD else ""
         return f"a larger --budget narrows the interval, or more --steps{loud}"
     if statistics.is_slower(gain, band):
