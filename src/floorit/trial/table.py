@@ -67,7 +67,8 @@ def _because(outcome: Outcome) -> list[RenderableType]:
         steps = min(pair.steps for pair in outcome.pairs)
         pairs = several(len(outcome.pairs), "pair")
         lines.append(f"a step took {seconds(a)} as it is, {seconds(b)} with it ({pairs} over {steps} steps and more)")
-    lines.append(f"results: {outcome.parity.reason}")
+    if outcome.parity.reason != outcome.reason:
+        lines.append(f"results: {outcome.parity.reason}")
     lines += [f"{o.code}: {o.state}" + (f", {o.reason}" if o.reason else "") for o in outcome.overrides]
     if outcome.not_predicted is not None:
         lines.append(f"no prediction: {outcome.not_predicted}")
