@@ -43,7 +43,12 @@ MAY_IMPORT = {
     "imagecosts": {"analyse", "events", "imagebench"},
     "rating": set(),  # runs in the user's interpreter
     "rates": {"events", "rating"},
-    "floorrun": {"analyse", "apart", "events", "launch", "live", "rates", "record", "replay", "runfile"},
+    "sandbox": {"apart"},
+    "floorrun": {"analyse", "events", "launch", "live", "rates", "record", "replay", "runfile", "sandbox"},
+    "trial": {
+        *("analyse", "declared", "events", "fixes", "hardware", "launch", "live"),
+        *("record", "report", "runfile", "sandbox", "stats"),
+    },
     "live": {"analyse", "events", "replay", "record"},
     "demo": {"truth"},
     "cli": {
@@ -63,6 +68,7 @@ MAY_IMPORT = {
         "floorrun",
         "imagecosts",
         "usage",
+        "trial",
     },
 }
 
@@ -87,7 +93,9 @@ MAY_INSTALL = {
     "launch": {"msgspec"},
     "rating": {"torch"},
     "rates": {"msgspec"},
-    "floorrun": {"msgspec", "psutil"},
+    "sandbox": {"msgspec", "psutil"},
+    "floorrun": {"msgspec"},
+    "trial": {"msgspec", "numpy", "rich", "yaml"},
     "imagebench": {"PIL", "cv2", "numpy", "torch", "torchvision"},
     "imagecosts": {"msgspec"},
     "live": {"numpy"},

@@ -19,9 +19,19 @@ from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
 from floorit.fixes import asked, values
 from floorit.report import beside, build, model, terminal, words
+from floorit.trial import attempt, store
+from floorit.trial.arms import RISKS
+from floorit.trial.table import render as render_trials
 from floorit.truth import SCALES, Scale
 
 FOLDER = "floorit-runs"
+BUDGET = "5m"  # of a try
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+# Verbs that a command follows, with their options that take a value.
+_TAKE_VALUES = {
+    "run": {"--out", "--steps", "--warmup", "--fix"},
+    "try": {"--out", "--steps", "--fix", "--vary", "--budget", "--risk"},
+}
 _Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 _RUN_EXAMPLES = """\
@@ -37,6 +47,20 @@ examples:
 The program runs as it would without floorit: same arguments, same output, same exit code.
 What floorit says goes to stderr. --json puts the report on stdout after the program has ended, below what the
 program printed there; the same is in report.json in the folder that is named at the end.
+"""
+
+_TRY_EXAMPLES = """\
+examples:
+  floorit try --fix workers=8 train.py --epochs 3
+  floorit try --fix workers=8 --fix amp=bf16 train.py           both together
+  floorit try --each --fix workers=8 --fix amp=bf16 train.py    one at a time
+  floorit try --fix workers=2,4,8 train.py                      each value
+  floorit try --vary "--batch-size {32,64}" train.py            the program's own arguments
+  floorit try --vary "data.workers={2,4}" --risk order --budget 10m python -m pkg.train
+
+The program runs many times, shortly and unedited, with and without the change, in random order. What the runs write is
+thrown away. What floorit says goes to stderr; trial.json is in the folder that is named at the end. Interrupt it
+any time: it says what it knows by then, and the same command with the same --out goes on.
 """
 
 _DEMO_EXAMPLES = f"""\
@@ -80,18 +104,22 @@ def _dispatch(given: list[str]) -> int:
 
 def _split(given: list[str]) -> tuple[list[str], list[str]]:
     """Our own words, and the user's command: it begins at `--`, at `-m`, or at the first word that is not an option."""
-    if given[:1] != ["run"]:
+    takes_value = _TAKE_VALUES.get(given[0]) if given else None
+    if takes_value is None:
         return given, []
-    takes_value = {"--out", "--steps", "--warmup", "--fix"}
-    at = 1
+    own, at = given[:1], 1
     while at < len(given):
         word = given[at]
         if word == "--":
-            return given[:at], given[at + 1 :]
+            return own, given[at + 1 :]
         if word == "-m" or not word.startswith("-"):
-            return given[:at], given[at:]
-        at += 2 if word in takes_value else 1
-    return given, []
+            return own, given[at:]
+        if word in takes_value and at + 1 < len(given):  # its value may look like an option: --vary --fast
+            at += 1
+            word = f"{word}={given[at]}"
+        own.append(word)
+        at += 1
+    return own, []
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -102,6 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
 
     _add_run(verbs)
+    _add_try(verbs)
     _add_report(verbs)
     _add_demo(verbs)
     env = verbs.add_parser("env", help="describe this machine and the torch that programs would use")
@@ -150,6 +179,58 @@ def _add_run(verbs: _Verbs) -> None:
     run.add_argument("--json", action="store_true", help="print report.json on stdout after the program has ended")
     run.add_argument("--quiet", action="store_true", help="no live line, no ledger: only the files")
     run.set_defaults(verb=_run)
+
+
+def _add_try(verbs: _Verbs) -> None:
+    tried = verbs.add_parser(
+        "try",
+        help="run a training program with and without a change, and say whether it is faster",
+        description="Run a training program, unedited, with and without a change, interleaved; say how much faster it"
+        " is, with an interval, and whether its results are the same.",
+        usage="floorit try [options] [--] COMMAND ...",
+        epilog=_TRY_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    fixes = ", ".join(asked.APPLICABLE)
+    tried.add_argument(
+        "--fix",
+        action="append",
+        default=[],
+        metavar="CODE[=VALUE]",
+        help=f"a change that floorit makes in the running program; several are made together ({fixes})",
+    )
+    tried.add_argument(
+        "--vary",
+        action="append",
+        default=[],
+        metavar="WORDS",
+        help="other arguments for the program, values in braces: each is tried",
+    )
+    tried.add_argument("--each", action="store_true", help="try every change by itself, not all of them together")
+    tried.add_argument(
+        "--risk",
+        choices=RISKS,
+        help="what the change may do to results (default: as its fixes say; for --vary, training)",
+    )
+    tried.add_argument(
+        "--budget", type=_seconds, default=BUDGET, metavar="TIME", help=f"such as 90s, 5m, 1h (default: {BUDGET})"
+    )
+    tried.add_argument(
+        "--steps",
+        type=_positive,
+        metavar="N",
+        help="steady steps of each run (default: 10 seconds of them, at least 20)",
+    )
+    tried.add_argument("--in-place", action="store_true", help="let the runs write where the program always does")
+    tried.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help=f"folder for the try, or of one to go on with (default: a new one in {FOLDER}/)",
+    )
+    tried.add_argument("--json", action="store_true", help="print trial.json on stdout at the end")
+    tried.add_argument("--quiet", action="store_true", help="no progress, no table: only the files")
+    tried.set_defaults(verb=_try)
 
 
 def _add_report(verbs: _Verbs) -> None:
@@ -202,6 +283,17 @@ def _positive(text: str) -> int:
     return value
 
 
+def _seconds(text: str) -> float:
+    number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "s")
+    try:
+        value = float(number) * _UNITS[unit]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90s, 5m or 1h") from None
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError("must be more than nothing")
+    return value
+
+
 def _run(options: argparse.Namespace) -> int:
     if not options.command:
         raise UsageError("what is to be run? For example: floorit run train.py")
@@ -210,6 +302,33 @@ def _run(options: argparse.Namespace) -> int:
     folder = _make_folder(options.out, _name_of(options.command))
     _, code = _record(command, folder, options)
     return launch.leave_like(code)
+
+
+def _try(options: argparse.Namespace) -> int:
+    if not options.command:
+        raise UsageError("what is to be tried? For example: floorit try --fix workers=8 train.py")
+    launch.resolve(options.command)
+    folder = options.out or _unused(Path(FOLDER) / f"try-{_name_of(options.command)}-{time.strftime('%Y%m%d-%H%M%S')}")
+    if (folder / runfile.RECORD).exists() and not (folder / store.NAME).exists():
+        raise OutputError(f"{folder} holds a record of something else; choose another --out")
+    asked = attempt.Asked(
+        command=options.command,
+        fixes=options.fix,
+        vary=options.vary,
+        each=options.each,
+        risk=options.risk,
+        steps=options.steps,
+        budget=options.budget,
+        in_place=options.in_place,
+        quiet=options.quiet,
+    )
+    result = attempt.attempt(asked, folder, sys.stderr)
+    if options.json:
+        sys.stdout.buffer.write(attempt.to_json(result))
+        sys.stdout.buffer.flush()
+    if not options.quiet:
+        terminal.draw(render_trials(result), sys.stderr)
+    return 130 if result.interrupted else 0
 
 
 def _demo(options: argparse.Namespace) -> int:

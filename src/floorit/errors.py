@@ -6,6 +6,7 @@ FlooritError
 ├── OutputError         a folder cannot be written                  exit code 73
 ├── RecordError         a folder holds no record that can be read   exit code 66
 ├── TruthError          a case's truth.toml cannot be read          exit code 65
+├── TrialError          a program cannot be tried                   exit code 70
 └── CaseError           a case cannot be run here                   exit code 69
 """
 
@@ -50,6 +51,13 @@ class TruthError(FlooritError):
 
     exit_code = 65
     slug = "truth"
+
+
+class TrialError(FlooritError):
+    """A program cannot be tried: it does not run well as it is, or not here."""
+
+    exit_code = 70
+    slug = "trial"
 
 
 class CaseError(FlooritError):

@@ -168,6 +168,7 @@ class Process:
         self.shapes: list[dict[str, Any]] = []  # of the first batches of each loader
         self.operations: list[dict[str, Any]] = []  # on images, in the batches that were watched
         self.overrides: list[dict[str, Any]] = []  # what became of each, as it changed
+        self.losses: list[float] | None = None  # of its backward passes, where they were asked for
         self.memory_errors: list[dict[str, Any]] = []  # each time that memory ran out
         self.ddp: dict[str, Any] | None = None
         self.ended: float | None = None
@@ -313,6 +314,8 @@ class Process:
             setattr(self, kind, note)
         elif kind == "memory":
             self.memory_peak = max(self.memory_peak or 0, int(note["peak"]))
+        elif kind == "losses":
+            self.losses = [float(loss) for loss in note["values"]]
         elif kind == "replay":
             self.replays_since = max(self.replays_since or 0.0, note["at"])
         elif kind == "end":

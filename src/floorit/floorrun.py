@@ -5,29 +5,23 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import msgspec
-import psutil
 
-from floorit import apart, launch, live, rates, replay
+from floorit import launch, live, rates, replay
 from floorit.analyse import iterations, limit, trace
 from floorit.analyse.iterations import Iterations
 from floorit.events import Process, Rates
 from floorit.record import wire
 from floorit.runfile import FLOOR, RECORD, FloorRun
+from floorit.sandbox import Sandbox, sandbox
 
 MEANING = "the same command again, shortly, its first batches repeated; what it writes is thrown away"
 # Steady steps that it is to have: so many seconds of them, at least and at most so many.
 SECONDS, FEWEST, MOST = 15.0, 20, 300
 PATIENCE = 60.0  # seconds beyond twice the first run's: after that it is ended
-MEMORY_SHARE = 0.25  # of the memory that is free, for what it writes
-_HOW = {
-    apart.OVERLAY: "in a mount namespace of its own: it finds its files, and what it writes is gone afterwards",
-    apart.GUARD: "under a guard that refuses every write outside of the run's folder",
-}
 
 
 class Trained(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,16 +72,15 @@ def run(command: list[str], folder: Path, trained: Trained, *, window: bool, mor
         launch.make_record(own)
     except OSError as error:
         return FloorRun(reason=f"its record cannot be written: {error.strerror}")
-    # Where writes are refused, temporary files go there too; sockets among them, so its path must be short.
-    with tempfile.TemporaryDirectory(prefix="floorit-") as scratch:
-        how = next((how for how in (apart.OVERLAY, apart.GUARD) if _works(how, own, scratch)), None)
-        if how is None:
+    with sandbox(own) as kept:
+        if kept is None:
             return FloorRun(reason="this system offers no way to keep what it writes away from your files")
-        temporary = {"TMPDIR": scratch, **more} if how == apart.GUARD else more
-        return _run([*_words(how, own, scratch), "--", *command], own, trained, how, window, temporary)
+        return _run(command, own, trained, kept, window, more)
 
 
-def _run(command: list[str], own: Path, trained: Trained, how: str, window: bool, more: dict[str, str]) -> FloorRun:
+def _run(
+    command: list[str], own: Path, trained: Trained, kept: Sandbox, window: bool, more: dict[str, str]
+) -> FloorRun:
     steps = round(min(max(SECONDS / max(trained.step, 1e-4), FEWEST), MOST))
     watcher = live.Live(own / RECORD, stream=sys.stderr, quiet=True, steps=steps, window=window)
     deadline = time.monotonic() + 2 * trained.seconds + PATIENCE
@@ -98,19 +91,19 @@ def _run(command: list[str], own: Path, trained: Trained, how: str, window: bool
             child.terminate()
 
     plan = {"spared": trained.spared, "lengths": trained.lengths}
-    environ = {wire.REPLAY: json.dumps(plan), "WANDB_MODE": "disabled", **more}
+    environ = {wire.REPLAY: json.dumps(plan), "WANDB_MODE": "disabled", **kept.environ, **more}
     said = own / "output.txt"
     with said.open("wb") as output:
-        code, seconds = launch.run(command, own / RECORD, watch, output=output.fileno(), more=environ)
+        code, seconds = launch.run(kept.around(command), own / RECORD, watch, output=output.fileno(), more=environ)
     watcher.close()
     trace.shrink(own / RECORD)
     if code:
         return FloorRun(
-            how=_HOW[how], seconds=seconds, reason=f"it ended with exit code {launch.shell_code(code)}: see {said}"
+            how=kept.meaning, seconds=seconds, reason=f"it ended with exit code {launch.shell_code(code)}: see {said}"
         )
     found = _rates(watcher.reader.run())
     known = {"no_rates": found} if isinstance(found, str) else {"rates": found}
-    return FloorRun(how=_HOW[how], seconds=seconds, **known)
+    return FloorRun(how=kept.meaning, seconds=seconds, **known)
 
 
 def _rates(processes: list[Process]) -> Rates | str | None:
@@ -125,15 +118,3 @@ def _rates(processes: list[Process]) -> Rates | str | None:
             )
             return rates.known(device, list(work.flops))
     return None
-
-
-def _words(how: str, own: Path, scratch: str) -> list[str]:
-    memory = int(MEMORY_SHARE * psutil.virtual_memory().available)
-    folders = (str(own), scratch) if how == apart.GUARD else (str(own),)
-    kept = [word for folder in folders for word in ("--keep", folder)]
-    return [sys.executable, apart.__file__, *kept, "--scratch", scratch, "--memory", str(memory), how]
-
-
-def _works(how: str, own: Path, scratch: str) -> bool:
-    tried = subprocess.run(_words(how, own, scratch), capture_output=True, check=False)
-    return tried.returncode == 0

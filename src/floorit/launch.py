@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -110,25 +110,40 @@ def run(
     *,
     output: int | None = None,
     more: dict[str, str] | None = None,
+    alone: bool = False,
 ) -> tuple[int, float]:
     """Run to the end, calling `watch` now and then; returns the exit code (negative: a signal) and the seconds.
 
     With `output`, what the program says goes there and it hears nothing; `more` is added to its environment.
+    `alone` is in a session of its own: signals are for us, and whatever of it is left at the end is killed.
     """
     started = time.monotonic()
     heard = None if output is None else subprocess.DEVNULL
     environ = environment(record, more or {})
     try:
-        child = subprocess.Popen(command, env=environ, stdin=heard, stdout=output, stderr=output)
+        child = subprocess.Popen(
+            command, env=environ, stdin=heard, stdout=output, stderr=output, start_new_session=alone
+        )
     except OSError as error:
         raise CommandNotFound(f"{command[0]} cannot be started: {error.strerror}") from None
-    with _passing_on(child):
+    with _ending(child) if alone else _passing_on(child):
         while True:
             try:
                 code = child.wait(timeout=POLL)
                 return code, time.monotonic() - started
             except subprocess.TimeoutExpired:
                 watch(child)
+
+
+@contextmanager
+def _ending(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """However this ends, nothing of the child's session goes on running."""
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
 
 @contextmanager

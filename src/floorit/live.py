@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
@@ -26,23 +27,34 @@ WINDOW_LIMIT = 150.0  # seconds that the end of a run waits for both windows to 
 class Live:
     """Reads the record as it grows, shows it, and asks the program to end where that was wished."""
 
-    def __init__(self, record: Path, *, stream: TextIO, quiet: bool, steps: int | None, window: bool) -> None:
+    def __init__(
+        self,
+        record: Path,
+        *,
+        stream: TextIO,
+        quiet: bool,
+        steps: int | None,
+        window: bool,
+        enough: Callable[[iterations.Iterations], bool] | None = None,
+    ) -> None:
+        """`steps` is after how many steady ones the program is to end; `enough` says it where a number does not."""
         self.reader = RecordReader(record)
         self._record = record
         self._stream = stream
         self._quiet = quiet
         self._steps = steps
+        self._enough = enough or (None if steps is None else lambda found: len(found.after_warmup) >= steps)
         self.has_asked_to_stop = False
         self._wants_window = window
         self._window_asked: float | None = None  # when
         self.warned = False
         self._started = self._last = time.monotonic()
-        self._bar = None if quiet or not stream.isatty() else _BottomLine(stream)
+        self._bar = None if quiet or not stream.isatty() else BottomLine(stream)
 
     def watch(self) -> None:
         """One look."""
         now = time.monotonic()
-        is_due = self._bar or self._steps or self._wants_window
+        is_due = self._bar or self._enough or self._wants_window
         if now - self._last < (REFRESH if is_due else PLAIN):
             return
         self._last = now
@@ -51,7 +63,7 @@ class Live:
         found = [(p, i) for p in self.reader.run() if (i := iterations.find(p)) is not None]
         if self._wants_window and found:
             self._ask_for_window(found, now)
-        if self._steps and found and not self._window_is_open(found, now):
+        if self._enough and found and not self._window_is_open(found, now):
             self._ask_to_stop(found)
         if self._quiet:
             return
@@ -89,8 +101,7 @@ class Live:
 
     def _ask_to_stop(self, found: list[tuple[Process, iterations.Iterations]]) -> None:
         """All ranks are to end after the same backward pass, a little later than the furthest has got to."""
-        steps = min(len(i.after_warmup) for _, i in found)
-        if not self.has_asked_to_stop and self._steps is not None and steps >= self._steps:
+        if not self.has_asked_to_stop and self._enough is not None and all(self._enough(i) for _, i in found):
             self.has_asked_to_stop = True
             self._ask("stop", found)
 
@@ -160,7 +171,7 @@ def _speaks_utf8(stream: TextIO) -> bool:
     return (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
-class _BottomLine:
+class BottomLine:
     """The last row of a terminal, kept out of the way of what scrolls above it (as apt does)."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -16,7 +16,7 @@ def arm(folder):
 def _install(folder, torch):
     from . import probes
     from .session import Session
-    from .wire import FIXES, REPLAY
+    from .wire import FIXES, LOSSES, REPLAY
 
     session = Session(folder, torch)
     for name, install in probes.ALL:
@@ -24,12 +24,14 @@ def _install(folder, torch):
             install(session)
         except Exception as error:
             session.missing(name, "the probe could not be installed: %r" % (error,))
-    if REPLAY in os.environ or FIXES in os.environ:
+    if any(asked in os.environ for asked in (REPLAY, FIXES, LOSSES)):
         session.log.naps.give_up()  # what is asked for rests on hooks that would be out
     if REPLAY in os.environ:
         _override(session, os.environ[REPLAY])
     if FIXES in os.environ:
         _apply(session, os.environ[FIXES])
+    if LOSSES in os.environ:
+        _plant(session, os.environ[LOSSES])
     after_import("torch._dynamo.eval_frame", lambda dynamo: _hide_from_compiler(session, dynamo))
     session.log.reset()
 
@@ -53,6 +55,16 @@ def _apply(session, fixes):
         overrides.install(session, fixes)
     except Exception as error:
         session.missing("overrides", "they could not be installed: %r" % (error,))
+
+
+def _plant(session, asked):
+    """A rounding error, where a trial is to show how far one goes."""
+    from . import losses
+
+    try:
+        losses.plant(session, asked)
+    except Exception as error:
+        session.missing(losses.NAME, "no rounding error could be planted: %r" % (error,))
 
 
 def _hide_from_compiler(session, dynamo):

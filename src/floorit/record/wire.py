@@ -76,9 +76,11 @@ LOSS_KNOWN, WITH_ANOMALY, WITHOUT_ACCUMULATING = 1, 2, 4
 # The environment variable that asks for data-replay: {"spared": numbers of loaders to leave alone,
 # "lengths": {number: batches of a whole pass}}.
 REPLAY = "FLOORIT_REPLAY"
-DATA_REPLAY = "data-replay"  # its name, where it fails
-# The environment variable that asks for overrides: {code of the fix: value}.
+# The environment variable that asks for fixes as overrides: {code: value}.
 FIXES = "FLOORIT_FIXES"
+# The environment variable that asks for the losses: {"jitter": relative size of a rounding error to plant, or 0}.
+LOSSES = "FLOORIT_LOSSES"
+DATA_REPLAY = "data-replay"  # its name, where it fails
 # What became of one: it has changed something; the program never did what it would change; it could not be applied.
 IN_FORCE, NOT_MET, FAILED_OVERRIDE = "in force", "not met", "failed"
 FLOPS = "flops"  # what a stretch of a floor run computes: the note, and its name where there is none

@@ -1,5 +1,6 @@
 """Backward passes, and what they compute a second time because of activation checkpointing."""
 
+import os
 from threading import get_ident
 from time import perf_counter_ns
 
@@ -8,6 +9,7 @@ from ..wire import (
     BACKWARD_OUT,
     IN,
     LOSS_KNOWN,
+    LOSSES,
     OUT,
     RECOMPUTE,
     SHIFT,
@@ -56,7 +58,12 @@ def install(session):
                 return
         log.events.append((perf_counter_ns() if log.mark is None else log.mark(), BACKWARD_OUT))
 
-    backward = session.hook(NAME, torch.autograd.backward, watching(0), leave, names=("tensors",))
+    entering = watching(0)
+    if LOSSES in os.environ:
+        from ..losses import keeping
+
+        entering = keeping(session, entering)
+    backward = session.hook(NAME, torch.autograd.backward, entering, leave, names=("tensors",))
     session.hook(NAME, torch.autograd.grad, watching(WITHOUT_ACCUMULATING), leave, names=("outputs",))
     log.naps.add(backward)
     _install_recompute(session)

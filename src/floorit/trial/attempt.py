@@ -1,0 +1,190 @@
+"""A whole try: the first run, what the rest will cost, the trials, and what may be said of them."""
+
+from __future__ import annotations
+
+import math
+import random
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+import msgspec
+
+from floorit.errors import TrialError
+from floorit.fixes import ALL
+from floorit.fixes.fix import Known, Risk
+from floorit.report import advice, build
+from floorit.report.words import duration, several
+from floorit.sandbox import Sandbox, sandbox
+from floorit.stats import Estimate
+from floorit.trial import arms, conduct, runner, statistics, store, verdict
+from floorit.trial.arms import Arm
+from floorit.trial.progress import Progress
+from floorit.trial.state import State
+from floorit.trial.trial import ENOUGH, Trial
+from floorit.trial.verdict import SCHEMA, Outcome
+
+NAME = "trial.json"
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person wants tried."""
+
+    command: list[str]
+    fixes: list[str]
+    vary: list[str]
+    each: bool
+    risk: Risk | None
+    steps: int | None
+    budget: float  # seconds
+    in_place: bool
+    quiet: bool
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is said of a try."""
+
+    schema: int = SCHEMA
+    command: list[str]
+    outcomes: list[Outcome]
+    steps: int  # steady ones of each trial
+    trials: int
+    seconds: float  # of all trials
+    interrupted: bool
+    folder: str
+
+
+def to_json(result: Result) -> bytes:
+    """trial.json: the first arm's outcome, what holds for all, and the other arms."""
+    whole = msgspec.to_builtins(result)
+    first, *others = whole.pop("outcomes")
+    return msgspec.json.format(msgspec.json.encode({**first, **whole, "others": others}), indent=1) + b"\n"
+
+
+def attempt(asked: Asked, folder: Path, stream: TextIO) -> Result:
+    """Run it, or go on with the one that is in the folder; Ctrl-C ends it with what there is."""
+    made = arms.make(asked.command, asked.fixes, asked.vary, each=asked.each, risk=asked.risk)
+    folder.mkdir(parents=True, exist_ok=True)
+    state = store.resume(folder, made, asked.steps)
+    progress = Progress(stream, quiet=asked.quiet, budget=asked.budget)
+    progress.count(state.seconds())
+    interrupted = False
+    with _place(folder, asked) as kept, _ending_as_interrupted():
+        try:
+            _conduct(state, folder, kept, asked, progress)
+        except KeyboardInterrupt:
+            if state.pilot is None:
+                raise
+            interrupted = True
+        finally:
+            progress.close()
+    result = _result(state, folder, asked, interrupted)
+    (folder / NAME).write_bytes(to_json(result))
+    return result
+
+
+@contextmanager
+def _place(folder: Path, asked: Asked) -> Iterator[Sandbox | None]:
+    """Where the program's writes go: None is where they always do."""
+    if asked.in_place:
+        yield None
+        return
+    with sandbox(folder.absolute()) as kept:
+        if kept is None:
+            raise TrialError("nothing here keeps what trials write away from your files; --in-place does without")
+        yield kept
+
+
+@contextmanager
+def _ending_as_interrupted() -> Iterator[None]:
+    """A scheduler's signals end a try as Ctrl-C does."""
+    previous = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _conduct(state: State, folder: Path, kept: Sandbox | None, asked: Asked, progress: Progress) -> None:
+    run = runner.Runner(folder, kept, progress.tick)
+    run.steps = state.steps
+    if state.pilot is None:
+        _first_run(state, folder, run, asked, progress)
+    assert state.pilot is not None
+    run.steps, run.limit = state.steps, runner.limit_for(state.pilot)
+    if not state.rounds:
+        progress.say(_cost(state, asked.budget))
+
+    def trial(arm: Arm, *, jitter: float = 0.0) -> Trial:
+        run.beyond = max((t.warmup for t in state.trials()), default=0)
+        progress.begin()
+        done = run(arm, jitter=jitter)
+        progress.over(done)
+        return done
+
+    def save(state: State) -> None:
+        store.save(folder, state)
+
+    conduct.conduct(state, trial, save, budget=asked.budget, dice=random.Random(), told=progress.stage)
+
+
+def _first_run(state: State, folder: Path, run: runner.Runner, asked: Asked, progress: Progress) -> None:
+    progress.stage("first run")
+    run.limit = max(asked.budget, runner.PATIENCE)
+    progress.begin()
+    done = run.pilot(state.base)
+    progress.over(done)
+    if done.state != "ran":
+        said = "\n".join(f"  {line}" for line in done.last)
+        hint = "; --in-place lets it write its files" if run.refuses_writes else ""
+        raise TrialError(f"the program as it is did not run well: {done.reason}; see {done.said}{hint}\n{said}\n")
+    if done.pace is None or len(done.starts) - 1 - done.warmup < ENOUGH:
+        raise TrialError(f"the program has only {len(done.starts)} steps: too few to compare; train longer")
+    state.pilot = done
+    state.steps = state.steps or runner.steps_for(done.pace)
+    store.save(folder, state)
+
+
+def _cost(state: State, budget: float) -> str:
+    """What a try will cost, by its first run."""
+    assert state.pilot is not None
+    least = state.pilot.seconds + conduct.least_seconds(state, budget)
+    told = f"a run takes {duration(state.pilot.seconds)}; {several(len(state.changed), 'change')} against it as it is:"
+    if least <= budget:
+        return f"{told} {duration(least)} in all at the least, {duration(budget)} at the most"
+    room = f"--budget {math.ceil(least / 60)}m has room for the {statistics.FEWEST} pairs that a verdict rests on"
+    return f"{told} {duration(budget)}, which may be too little; {room}"
+
+
+def _result(state: State, folder: Path, asked: Asked, interrupted: bool) -> Result:
+    known = advice.known_of(build.build(folder / runner.FIRST))
+    return Result(
+        command=asked.command,
+        outcomes=verdict.outcomes(state, lambda arm: predict(arm, known)),
+        steps=state.steps or 0,
+        trials=1 + len(state.trials()) + len(state.yardsticks),
+        seconds=state.seconds(),
+        interrupted=interrupted,
+        folder=str(folder),
+    )
+
+
+def predict(arm: Arm, known: Known | None) -> Estimate | str:
+    """What an arm should gain by the first run, or why that is not known, or that it would not."""
+    if arm.varied or arm.entries:
+        return "what the program's own arguments and files do is not known"
+    if len(arm.fixes) > 1:
+        return "gains of fixes do not add up; each is predicted by itself"
+    if known is None:
+        return "nothing trained in the first run"
+    fix = next(fix for fix in ALL if fix.code in arm.fixes)
+    said = fix.predict(known)
+    if isinstance(said, str) or fix.value is None:
+        return said
+    asked, advised = arm.fixes[fix.code], fix.value(known)
+    if asked is None or asked == advised:
+        return said
+    return f"it is made for {fix.code}={advised}: {said.value:.2f} times as fast"

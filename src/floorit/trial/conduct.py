@@ -1,0 +1,118 @@
+"""Which trial comes next, until what is asked can be answered or the budget is spent.
+
+It knows nothing of processes and clocks: a trial is whatever `run` returns, and time is what trials say they took. So
+simulated trials are conducted as real ones are.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from statistics import median
+from typing import Protocol
+
+from floorit.trial import guard, overrides, schedule, statistics
+from floorit.trial.arms import Arm
+from floorit.trial.state import Round, State
+from floorit.trial.trial import Trial
+
+ALIKE, ALIKE_MOST = 2, 3  # pairs of the program against itself; the more where they take no more than ALIKE_SHARE
+ALIKE_SHARE = 0.25  # of the budget
+# Failures of the program as it is, after it ran well once: so many, and there is nothing to compare with.
+FLAKY = 2
+
+
+class Run(Protocol):
+    """Runs an arm once; `jitter` plants a rounding error of that relative size."""
+
+    def __call__(self, arm: Arm, *, jitter: float = 0.0) -> Trial: ...
+
+
+def conduct(
+    state: State,
+    run: Run,
+    save: Callable[[State], None],
+    *,
+    budget: float,
+    dice: random.Random,
+    told: Callable[[str], None],
+) -> None:
+    """Run what is still to be run, after the first run. Each round is in `state`, and saved, once it is over.
+
+    One round comes before the program against itself: an arm that does not run at all is found at once.
+    """
+    while open_arms := still_open(state):
+        names = [state.base.name, *(arm.name for arm in open_arms)]
+        if failures_of_base(state) >= FLAKY or (state.alike and state.seconds() + _cost(state, names) > budget):
+            return
+        told(f"round {len(state.rounds) + 1}")
+        by_name = {arm.name: arm for arm in state.arms}
+        order = schedule.order(names, [round.order for round in state.rounds], dice)
+        state.rounds.append(Round(trials=[run(by_name[name]) for name in order]))
+        save(state)
+        _measure_rounding(state, run, save, told)
+        if still_open(state):
+            _measure_noise(state, run, save, alike_wanted(state, budget), told)
+
+
+def _measure_noise(
+    state: State, run: Run, save: Callable[[State], None], wanted: int, told: Callable[[str], None]
+) -> None:
+    """The program against itself."""
+    while len(state.alike) < wanted:
+        told(f"A against A, pair {len(state.alike) + 1}")
+        state.alike.append(Round(trials=[run(state.base), run(state.base)]))
+        save(state)
+
+
+def _measure_rounding(state: State, run: Run, save: Callable[[State], None], told: Callable[[str], None]) -> None:
+    """How far a rounding error takes this program's losses, once for each size that has to be known."""
+    for unit in {unit for arm in state.changed if (unit := guard.wanted_unit(state, arm)) is not None}:
+        told("what rounding does to the losses")
+        state.yardsticks[guard.key(unit)] = run(state.base, jitter=unit)
+        save(state)
+
+
+def alike_wanted(state: State, budget: float) -> int:
+    """Pairs of the program against itself that the budget has room for."""
+    assert state.pilot is not None
+    room = int(ALIKE_SHARE * budget / (2 * state.pilot.seconds))
+    return min(max(room, ALIKE), ALIKE_MOST)
+
+
+def still_open(state: State) -> list[Arm]:
+    """The arms of which more trials would tell more."""
+    return [arm for arm in state.changed if not _is_closed(state, arm)]
+
+
+def _is_closed(state: State, arm: Arm) -> bool:
+    if state.failure(arm) is not None or overrides.obstacle(state, arm) is not None or guard.is_decided(state, arm):
+        return True
+    return statistics.is_narrow(state.pairs(arm), len(state.changed))
+
+
+def failures_of_base(state: State) -> int:
+    """How often the program as it is did not run well, after it once had."""
+    return sum(trial.arm == state.base.name and trial.state != "ran" for trial in state.trials())
+
+
+def _cost(state: State, names: list[str]) -> float:
+    """Seconds that one more round of these arms takes."""
+    return sum(expected_seconds(state, name) for name in names)
+
+
+def expected_seconds(state: State, name: str) -> float:
+    """Of one more trial of an arm: as its others, else as the program as it is."""
+    assert state.pilot is not None
+    for known in (name, state.base.name):
+        seconds = [trial.seconds for trial in state.trials() if trial.arm == known]
+        if seconds:
+            return median(seconds)
+    return state.pilot.seconds
+
+
+def least_seconds(state: State, budget: float) -> float:
+    """That a verdict takes at the least, after the first run."""
+    assert state.pilot is not None
+    runs = 2 * alike_wanted(state, budget) + statistics.FEWEST * len(state.arms)
+    return runs * state.pilot.seconds

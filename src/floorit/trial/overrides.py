@@ -1,0 +1,37 @@
+"""Whether the fixes of an arm were in force in the program's process, as it said itself."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from floorit.trial.arms import Arm
+from floorit.trial.state import State
+from floorit.trial.trial import Override
+
+FAILED, NOT_MET = "failed", "not met"
+Obstacle = tuple[Literal["failed", "does not apply"], str]
+
+
+def told(state: State, arm: Arm) -> list[Override]:
+    """What became of each fix, by the arm's last trial; one of which nothing was said was not applied."""
+    trials = state.of(arm)
+    if not trials:
+        return []
+    last = {override.code: override for override in trials[-1].overrides}
+    return [last.get(code, _unheard(code)) for code in arm.fixes]
+
+
+def obstacle(state: State, arm: Arm) -> Obstacle | None:
+    """Why the arm's trials do not show its fixes; None where they do."""
+    overrides = told(state, arm)
+    broken = next((override for override in overrides if override.state == FAILED), None)
+    if broken is not None:
+        return "failed", f"{broken.code} could not be applied: {broken.reason}"
+    unmet = [override for override in overrides if override.state == NOT_MET]
+    if unmet and len(unmet) == len(overrides) and not arm.varied and not arm.entries:
+        return "does not apply", "; ".join(f"{override.code}: {override.reason}" for override in unmet)
+    return None
+
+
+def _unheard(code: str) -> Override:
+    return Override(code=code, state=FAILED, reason="the program's record has no word of it")

@@ -1,0 +1,221 @@
+"""One trial: a fresh process, recorded, its writes kept away, ended once it has steps enough; read into a Trial."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from floorit import hardware, launch, live, runfile
+from floorit.analyse import iterations, memory, overrides, trace
+from floorit.analyse.iterations import Iterations
+from floorit.declared import gather
+from floorit.events import Process, RecordReader
+from floorit.record import wire
+from floorit.sandbox import Sandbox
+from floorit.trial import configs
+from floorit.trial.arms import Arm
+from floorit.trial.trial import Override, State, Trial
+
+# Steady steps of a trial, where --steps does not say: so many seconds of them, and at the least so many.
+SECONDS, FEWEST = 10.0, 20
+# A trial that takes longer than so many times the first run, and these seconds (compiling takes minutes), has hung.
+TIMES, PATIENCE = 3.0, 180.0
+FIRST = "first"  # the folder of the first run
+LAST_LINES = 12  # that are shown of a trial that failed
+_OUTPUT_END = 16384  # bytes at the end of its output that they are taken from
+_MODES = {"WANDB_MODE": "disabled"}
+
+
+class _TooLong(Exception):
+    """The time is over."""
+
+
+class Runner:
+    """Runs trials in the folder of a try."""
+
+    def __init__(self, folder: Path, sandbox: Sandbox | None, tick: Callable[[], None]) -> None:
+        self._folder = folder.absolute()
+        self._sandbox = sandbox
+        self._tick = tick  # called while a trial runs
+        self._number = 0
+        self.limit = math.inf  # seconds of a trial
+        self.steps: int | None = None  # steady ones that each is to have
+        self.beyond = 0  # the longest warm-up so far: all trials have as many steps after it
+
+    @property
+    def refuses_writes(self) -> bool:
+        """Whether what trials write fails."""
+        return self._sandbox is not None and self._sandbox.refuses
+
+    def pilot(self, arm: Arm) -> Trial:
+        """The first run of the program as it is, with the kernel window: it is not compared with any other.
+
+        Its folder is one as `floorit run` leaves, from which gains are predicted.
+        """
+        own = self._folder / FIRST
+        shutil.rmtree(own, ignore_errors=True)
+        environment = hardware.examine(self._folder)
+        launch.make_record(own)
+        started = time.time()
+        trial, watcher = self._run(arm, own, window=True, jitter=0.0)
+        trace.shrink(own / runfile.RECORD)
+        run = runfile.RunFile(
+            command=arm.command,
+            cwd=str(Path.cwd()),
+            started=started,
+            environment=environment,
+            stopped=watcher.has_asked_to_stop,
+            exit_code=trial.exit_code,
+            seconds=trial.seconds,
+            told=gather.gather(watcher.reader.run()),
+        )
+        runfile.save(own, run)
+        return trial
+
+    def __call__(self, arm: Arm, *, jitter: float = 0.0) -> Trial:
+        """One trial. Its record is gone afterwards: what is needed of it is in the Trial."""
+        own = self._unused()
+        try:
+            launch.make_record(own)
+            return self._run(arm, own, window=False, jitter=jitter)[0]
+        finally:
+            shutil.rmtree(own / runfile.RECORD, ignore_errors=True)
+
+    def _unused(self) -> Path:
+        while True:
+            self._number += 1
+            folder = self._folder / "trials" / f"{self._number:03d}"
+            if not folder.exists():
+                return folder
+
+    def _run(self, arm: Arm, own: Path, *, window: bool, jitter: float) -> tuple[Trial, live.Live]:
+        record, said = own / runfile.RECORD, own / "output.txt"
+        watcher = live.Live(record, stream=sys.stderr, quiet=True, steps=None, window=window, enough=self._is_enough)
+        started = time.monotonic()
+
+        def watch(_: subprocess.Popen[bytes]) -> None:
+            watcher.watch()
+            self._tick()
+            if time.monotonic() - started > self.limit:
+                raise _TooLong
+
+        copies = configs.write_copies(arm.entries, own / "configs")
+        command = launch.resolve(configs.with_copies(arm.command, copies))
+        if self._sandbox is not None:
+            command = self._sandbox.around(command)
+        code: int | None = None
+        with said.open("wb") as output:
+            more = self._environ(arm, jitter)
+            with suppress(_TooLong):
+                code, _ = launch.run(command, record, watch, output=output.fileno(), more=more, alone=True)
+        seconds = time.monotonic() - started
+        watcher.close()
+        return _read(arm, code, seconds, watcher.reader, said), watcher
+
+    def _is_enough(self, found: Iterations) -> bool:
+        steady = found.after_warmup
+        if self.steps is None:
+            return len(steady) > FEWEST and float(steady.sum()) >= SECONDS
+        return found.count - max(found.warmup, self.beyond) > self.steps
+
+    def _environ(self, arm: Arm, jitter: float) -> dict[str, str]:
+        caches = self._folder / "caches"  # what is compiled in one trial is there for the next
+        environ = {
+            **_MODES,
+            "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
+            "TRITON_CACHE_DIR": str(caches / "triton"),
+            wire.LOSSES: json.dumps({"jitter": jitter}),
+        }
+        if arm.fixes:
+            environ[wire.FIXES] = json.dumps(arm.fixes)
+        return {**environ, **(self._sandbox.environ if self._sandbox is not None else {})}
+
+
+def steps_for(pace: float) -> int:
+    """Steady steps that each trial is to have, by the pace of the first."""
+    return max(math.ceil(SECONDS / pace), FEWEST)
+
+
+def limit_for(trial: Trial) -> float:
+    """Seconds after which a trial has hung, by the first."""
+    return TIMES * trial.seconds + PATIENCE
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _read(arm: Arm, code: int | None, seconds: float, reader: RecordReader, said: Path) -> Trial:
+    processes = reader.run()
+    trained = [(p, found) for p in processes if (found := iterations.find(p)) is not None]
+    state, reason = _state(code, seconds, reader, bool(trained))
+    facts = Trial(
+        arm=arm.name,
+        state=state,
+        seconds=seconds,
+        exit_code=None if code is None else launch.shell_code(code),
+        reason=reason,
+        said=str(said),
+        last=[] if state == "ran" else _last_lines(said),
+        overrides=_overrides(arm, processes, reader),
+    )
+    if not trained:
+        return facts
+    process, found = trained[0]  # ranks wait for each other: the first one's clock is that of all
+    return msgspec.structs.replace(
+        facts,
+        starts=_starts(process, found),
+        warmup=found.warmup,
+        samples=float(found.samples[found.warmup :].mean()) or None,
+        losses=[_finite(p.losses) for p, _ in trained if p.losses],
+        memory=process.memory_peak,
+    )
+
+
+def _overrides(arm: Arm, processes: list[Process], reader: RecordReader) -> list[Override]:
+    """Of the fixes of which the program's processes have said anything."""
+    workers = list(reader.workers.values())
+    heard = {note["code"] for process in (*processes, *workers) for note in process.overrides}
+    fixes = {code: value for code, value in arm.fixes.items() if code in heard}
+    found = overrides.find(fixes, processes, workers)
+    return [Override(code=o.code, value=o.value, state=o.state, reason=o.reason) for o in found]
+
+
+def _state(code: int | None, seconds: float, reader: RecordReader, trained: bool) -> tuple[State, str | None]:
+    if code is None:
+        return "hung", f"it was ended after {seconds:.0f} s"
+    exit_code = launch.shell_code(code)
+    out = memory.find(reader, exit_code, None)
+    if out is not None and out.ended:
+        return "failed", out.what
+    if code:
+        return "failed", f"it ended with exit code {exit_code}"
+    return ("ran", None) if trained else ("untrained", "no backward pass was seen")
+
+
+def _starts(process: Process, found: Iterations) -> list[float]:
+    """When each step began, on the first one's clock."""
+    first_rows = np.searchsorted(found.of_row, np.arange(found.count))
+    starts = process.starts()[first_rows]
+    return (starts - starts[0]).tolist() if len(starts) else []
+
+
+def _finite(losses: list[float]) -> list[float | None]:
+    return [loss if math.isfinite(loss) else None for loss in losses]
+
+
+def _last_lines(said: Path) -> list[str]:
+    with said.open("rb") as file:
+        file.seek(0, 2)
+        file.seek(max(file.tell() - _OUTPUT_END, 0))
+        lines = file.read().decode(errors="replace").splitlines()
+    return [line for line in lines if line.strip()][-LAST_LINES:]

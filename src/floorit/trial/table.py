@@ -1,0 +1,90 @@
+"""What is said of a try, as text for a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from floorit.report.words import duration, relative, several
+from floorit.stats import Estimate, seconds
+from floorit.trial.attempt import NAME, Result
+from floorit.trial.verdict import Outcome
+
+_COLOURS = {"faster": "green", "changed results": "red", "failed": "red", "unclear": "yellow"}
+_RESULTS = {
+    "same": "the same",
+    "rounding": "same up to rounding",
+    "alike": "same course",
+    "changed": "changed",
+    "broken": "broken",
+    "unverified": "unverified",
+}
+_WORTH_SAYING = 1.0  # seconds by which the start must differ
+
+
+def render(result: Result) -> RenderableType:
+    """The verdicts first, then what each rests on."""
+    parts: list[RenderableType] = [Text(), _headline(result), Text(), _table(result.outcomes), Text()]
+    for outcome in result.outcomes:
+        parts += [*_because(outcome), Text()]
+    parts.append(Text(f"written to {relative(result.folder)}/{NAME}", style="dim"))
+    return Group(*parts)
+
+
+def _headline(result: Result) -> RenderableType:
+    many = several(len(result.outcomes), "change")
+    text = f"floorit: {many} tried in {result.trials} runs of {result.steps} steady steps, {duration(result.seconds)}"
+    if result.interrupted:
+        text += "; interrupted: the same command with --out goes on with it"
+    return Text(text, style="bold")
+
+
+def _table(outcomes: list[Outcome]) -> RenderableType:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for title in ("change", "verdict", "times as fast", "predicted", "results"):
+        table.add_column(title, overflow="fold")
+    for outcome in outcomes:
+        table.add_row(
+            Text(outcome.name),
+            Text(outcome.verdict, style=_COLOURS.get(outcome.verdict, "")),
+            _measured(outcome.speedup),
+            f"{outcome.predicted.value:.2f}" if outcome.predicted is not None else "",
+            _RESULTS[outcome.parity.status],
+        )
+    return table
+
+
+def _measured(speedup: Estimate | None) -> str:
+    return f"{speedup.value:.2f} ({speedup.low:.2f} to {speedup.high:.2f})" if speedup is not None else ""
+
+
+def _because(outcome: Outcome) -> list[RenderableType]:
+    """Why that is said of an arm."""
+    lines = [f"{outcome.verdict}: {outcome.reason}"]
+    if outcome.pairs:
+        a, b = (sum(times) / len(outcome.pairs) for times in zip(*((p.a, p.b) for p in outcome.pairs), strict=True))
+        steps = min(pair.steps for pair in outcome.pairs)
+        pairs = several(len(outcome.pairs), "pair")
+        lines.append(f"a step took {seconds(a)} as it is, {seconds(b)} with it ({pairs} over {steps} steps and more)")
+    if outcome.parity.reason != outcome.reason:
+        lines.append(f"results: {outcome.parity.reason}")
+    lines += [f"{o.code}: {o.state}" + (f", {o.reason}" if o.reason else "") for o in outcome.overrides]
+    if outcome.not_predicted is not None:
+        lines.append(f"no prediction: {outcome.not_predicted}")
+    lines += _startup(outcome)
+    body = [Text(outcome.name, style="bold"), *(Text(f"  {line}") for line in lines)]
+    if outcome.failure is not None:
+        body += [Text(f"  | {line}", style="dim") for line in outcome.failure.last]
+        body.append(Text(f"  all it said: {relative(outcome.failure.said or '')}"))
+    return list(body)
+
+
+def _startup(outcome: Outcome) -> list[str]:
+    startup = outcome.startup
+    if startup.a is None or startup.b_first is None or startup.b_first - startup.a < _WORTH_SAYING:
+        return []
+    pays = f"; that pays after {startup.pays_after:,} steps" if startup.pays_after is not None else ""
+    return [
+        f"until steps are steady it took {seconds(startup.b_first)} the first time, {seconds(startup.a)} as it is{pays}"
+    ]

@@ -1,0 +1,77 @@
+"""One run of one arm, as it is kept; and two of them, compared over the same steps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import msgspec
+
+State = Literal["ran", "failed", "hung", "untrained"]
+ENOUGH = 4  # steps that a comparison needs at the least
+# Arms whose steps differ in samples by more than this have other batches: they are compared by the sample.
+_SAME_BATCH = 0.01
+
+
+class Override(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a fix in the program's process."""
+
+    code: str
+    value: Any = None
+    state: str  # "in force", "not met", "failed"
+    reason: str | None = None
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """A fresh process, run and read."""
+
+    arm: str
+    state: State
+    seconds: float  # from its start to its end
+    exit_code: int | None = None  # as a shell shows it
+    reason: str | None = None  # why it is not "ran"
+    said: str | None = None  # the file that has all that it said
+    last: list[str] = []  # its last lines, where it did not end well
+    starts: list[float] = []  # seconds, when each step began
+    warmup: int = 0  # steps at the start that are not like the later ones
+    samples: float | None = None  # of a step
+    losses: list[list[float | None]] = []  # of each rank; None: not a finite number
+    memory: int | None = None  # bytes that tensors had on the GPU at the most
+    overrides: list[Override] = []
+
+    @property
+    def pace(self) -> float | None:
+        """Seconds a step, once they were steady."""
+        steady = len(self.starts) - 1 - self.warmup
+        return (self.starts[-1] - self.starts[self.warmup]) / steady if self.state == "ran" and steady > 0 else None
+
+    @property
+    def startup(self) -> float | None:
+        """Seconds that it took longer than its steps would have at that pace."""
+        return None if self.pace is None else self.seconds - self.pace * (len(self.starts) - 1)
+
+
+class Pair(msgspec.Struct, frozen=True, kw_only=True):
+    """Two trials that ran one soon after the other. Seconds a step, over the same steps of both."""
+
+    a: float
+    b: float
+    order: str  # "ab" or "ba"
+    steps: int  # that were compared
+
+    @property
+    def log_ratio(self) -> float:
+        """Over zero where `b` is faster."""
+        return math.log(self.a / self.b)
+
+
+def pair(a: Trial, b: Trial, order: str) -> Pair | str:
+    """Compared from where both were steady to where the shorter ended, with all that lies between steps; or why not."""
+    begin = max(a.warmup, b.warmup)
+    end = min(len(a.starts), len(b.starts)) - 1  # the last step may have been cut off
+    if end - begin < ENOUGH:
+        return f"only {max(end - begin, 0)} steps were steady in both: give it more with --steps"
+    seconds = [(trial.starts[end] - trial.starts[begin]) / (end - begin) for trial in (a, b)]
+    if a.samples and b.samples and abs(b.samples / a.samples - 1) > _SAME_BATCH:
+        seconds[1] *= a.samples / b.samples
+    return Pair(a=seconds[0], b=seconds[1], order=order, steps=end - begin)

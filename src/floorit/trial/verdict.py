@@ -1,0 +1,170 @@
+"""What is said of each arm: trial.json is this (DESIGN section 9)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from floorit.fixes.fix import Risk
+from floorit.fixes.values import Value
+from floorit.stats import Estimate
+from floorit.trial import conduct, guard, overrides, statistics
+from floorit.trial.arms import Arm
+from floorit.trial.guard import Parity
+from floorit.trial.state import State
+from floorit.trial.trial import Override, Pair, Trial
+
+SCHEMA = 1
+LOUD = statistics.SMALL - 1  # noise over this hides what a try is meant to find
+Word = Literal["faster", "not faster", "unclear", "changed results", "failed", "does not apply"]
+
+
+class Fixed(msgspec.Struct, frozen=True, kw_only=True):
+    """A fix of an arm."""
+
+    code: str
+    value: Value
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """A trial that did not run well."""
+
+    reason: str
+    last: list[str]  # lines that the program said
+    said: str | None  # the file with all of them
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes that tensors had on the GPU at the most; None where there is no GPU."""
+
+    a: int | None
+    b: int | None
+
+
+class Startup(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds until the steps were steady, by the median trial; of `b` also in the first, when nothing was compiled."""
+
+    a: float | None
+    b: float | None
+    b_first: float | None
+    pays_after: int | None  # steps after which a faster arm has made up for its first start
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm against the program as it is."""
+
+    name: str
+    fixes: list[Fixed]
+    command: list[str]
+    risk: Risk
+    verdict: Word
+    reason: str
+    speedup: Estimate | None
+    noise: float | None  # what A against A shows over as many pairs: nothing under it is claimed
+    predicted: Estimate | None
+    not_predicted: str | None  # why; it may be that it would gain nothing
+    parity: Parity
+    pairs: list[Pair]
+    memory: Memory
+    startup: Startup
+    overrides: list[Override] = []
+    failure: Failure | None = None
+
+
+def outcomes(state: State, predict: Callable[[Arm], Estimate | str]) -> list[Outcome]:
+    """Of every arm, in the order in which they were asked for."""
+    return [_outcome(state, arm, predict(arm)) for arm in state.changed]
+
+
+def _outcome(state: State, arm: Arm, predicted: Estimate | str) -> Outcome:
+    pairs = state.pairs(arm)
+    gain = statistics.speedup(pairs, len(state.changed))
+    band = statistics.noise(state.noise_pairs(), len(pairs))
+    parity = guard.compare(state, arm)
+    failed = state.failure(arm)
+    verdict, reason = _verdict(state, arm, failed, parity, gain, band)
+    return Outcome(
+        name=arm.name,
+        fixes=[Fixed(code=code, value=value) for code, value in arm.fixes.items()],
+        command=arm.command,
+        risk=arm.risk,
+        verdict=verdict,
+        reason=reason,
+        speedup=gain,
+        noise=band,
+        predicted=predicted if isinstance(predicted, Estimate) else None,
+        not_predicted=predicted if isinstance(predicted, str) else None,
+        parity=parity,
+        pairs=pairs,
+        memory=Memory(a=_peak(state.of(state.base)), b=_peak(state.of(arm))),
+        startup=_startup(state, arm, pairs, verdict),
+        overrides=overrides.told(state, arm),
+        failure=None if failed is None else Failure(reason=failed.reason or "", last=failed.last, said=failed.said),
+    )
+
+
+def _verdict(
+    state: State, arm: Arm, failed: Trial | None, parity: Parity, gain: Estimate | None, band: float | None
+) -> tuple[Word, str]:
+    if failed is not None:
+        return "failed", failed.reason or "it did not run well"
+    obstacle = overrides.obstacle(state, arm)
+    if obstacle is not None:
+        return obstacle
+    if parity.is_failure:
+        return "failed", parity.reason
+    if parity.status == "changed" and arm.risk != "training":
+        return "changed results", parity.reason
+    speed = statistics.judge(gain, band)
+    unverified = "; its results are unverified" if speed == "faster" and parity.status == "unverified" else ""
+    return speed, _reason(state, arm, speed, gain, band) + unverified
+
+
+def _reason(state: State, arm: Arm, speed: statistics.Speed, gain: Estimate | None, band: float | None) -> str:
+    if gain is None or band is None:
+        return _too_few(state, arm)
+    if speed == "faster":
+        return f"A against A stays within {band:.1%} over {gain.n} pairs"
+    if speed == "unclear":
+        if statistics.is_narrow(state.pairs(arm), len(state.changed)):
+            between = f"{gain.low - 1:+.1%} to {gain.high - 1:+.1%}"
+            return f"{between} is too close to the {_least(band):.1%} that may be claimed"
+        loud = f"; A against A differs by up to {band:.0%} here: is the machine busy?" if band > LOUD else ""
+        return f"a larger --budget narrows the interval, or more --steps{loud}"
+    if statistics.is_slower(gain, band):
+        return f"it is slower: {gain.value:.3f} times as fast"
+    return f"it gains at most {max(gain.high - 1, 0.0):.1%}; nothing under {_least(band):.1%} is claimed"
+
+
+def _least(band: float) -> float:
+    return max(statistics.CLAIMED - 1, band)
+
+
+def _too_few(state: State, arm: Arm) -> str:
+    unlike = next((found for found in state.compared(arm) if isinstance(found, str)), None)
+    if unlike is not None:
+        return unlike
+    if conduct.failures_of_base(state) >= conduct.FLAKY:
+        return "the program as it is does not always run well"
+    return "there are too few pairs for an interval: a larger --budget allows more"
+
+
+def _peak(trials: list[Trial]) -> int | None:
+    return max((trial.memory for trial in trials if trial.memory is not None), default=None)
+
+
+def _startup(state: State, arm: Arm, pairs: list[Pair], verdict: Word) -> Startup:
+    a, b = ([s for t in state.of(which) if (s := t.startup) is not None] for which in (state.base, arm))
+    saved = float(np.median([pair.a - pair.b for pair in pairs])) if pairs else 0.0
+    extra = b[0] - float(np.median(a)) if a and b else 0.0
+    pays = math.ceil(extra / saved) if verdict == "faster" and saved > 0 and extra > 0 else None
+    return Startup(
+        a=float(np.median(a)) if a else None,
+        b=float(np.median(b)) if b else None,
+        b_first=b[0] if b else None,
+        pays_after=pays,
+    )
