@@ -430,3 +430,16 @@ def test_a_span_has_the_line_of_the_event_it_began_at_and_a_leaf_its_own(thread)
         (SYNC, 3, 9),
         (LOGGING, 2, 7),
     ]
+
+
+def test_samples_of_each_backward_pass_count_where_no_loader_counts_them(thread):
+    for _ in range(2):
+        for _ in range(4):
+            thread.model(2, MODEL | 12 << wire.SAMPLES_SHIFT).backward(3)
+        thread.step(1)
+    assert sum(row.samples for row in thread.rows()) == 2 * 4 * 12
+
+
+def test_two_models_called_for_one_backward_pass_see_the_same_samples(thread):
+    thread.model(2, MODEL | 12 << wire.SAMPLES_SHIFT).model(2, MODEL | 12 << wire.SAMPLES_SHIFT).backward(3).step(1)
+    assert sum(row.samples for row in thread.rows()) == 12

@@ -171,3 +171,16 @@ def test_means_are_of_the_stretch_that_trained_and_of_the_busiest_gpu() -> None:
     without = machine.describe(samples, 10.0, 19.0, besides=(12.5, 14.5))  # samples 13, 14 and 15 tell of it
     assert without is not None
     assert without.samples == 7
+
+
+@pytest.mark.parametrize(
+    ("share", "cpu_seconds", "others"),
+    [(1.0, 100.0, 1.0), (1.0, 195.0, None), (0.6, 20.0, None), (1.0, None, None)],
+)
+def test_what_other_programs_use_is_told_where_no_core_is_free(
+    share: float, cpu_seconds: float | None, others: float | None
+) -> None:
+    samples = [Sample(at=10.0 + n, cpu=share, memory_free=1, gpus=[]) for n in range(4)]
+    found = machine.describe(samples, 0.0, 20.0)
+    assert found is not None
+    assert machine.beside(found, 2, cpu_seconds, 100.0).other_cores == others

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -158,7 +159,7 @@ def _add_run(verbs: _Verbs) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_out(run)
-    run.add_argument("--steps", type=_positive, metavar="N", help="end the program, cleanly, after N steady steps")
+    run.add_argument("--steps", type=_positive, metavar="N", help="end the program, cleanly, soon after N steady steps")
     run.add_argument(
         "--floor",
         action="store_true",
@@ -277,10 +278,9 @@ def _add_warmup(verb: argparse.ArgumentParser) -> None:
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return int(text)
 
 
 def _seconds(text: str) -> float:
@@ -345,6 +345,12 @@ def _demo(options: argparse.Namespace) -> int:
     return launch.leave_like(code)
 
 
+def _cpu_of_children() -> float:
+    """Seconds of cores that programs which we started and that have ended used."""
+    used = os.times()
+    return used.children_user + used.children_system
+
+
 def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tuple[model.Report, int]:
     """Run a command to its end, recorded; the report, and how the program ended."""
     record = folder / runfile.RECORD
@@ -369,6 +375,7 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
         memory.look(watcher.pids)
         used.look(watcher.pids)
 
+    before = _cpu_of_children()
     try:
         code, seconds = launch.run(command, record, watch, more=launch.asking_for(run.fixes))
     finally:
@@ -378,9 +385,10 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
     told = gather.gather(watcher.reader.run())
     run = msgspec.structs.replace(
         run,
-        stopped=watcher.has_asked_to_stop,
+        stopped=watcher.has_stopped,
         exit_code=launch.shell_code(code),
         seconds=seconds,
+        cpu_seconds=_cpu_of_children() - before,
         told=told,
         headroom=memory.sum_up(),
         usage=used.sum_up(),

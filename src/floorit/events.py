@@ -172,6 +172,7 @@ class Process:
         self.memory_errors: list[dict[str, Any]] = []  # each time that memory ran out
         self.ddp: dict[str, Any] | None = None
         self.ended: float | None = None
+        self.stopped = False  # whether the recorder ended it, as --steps wishes
         self.window: dict[str, Any] | None = None  # where the trace of the kernel window is, or why there is none
         self.calls: dict[str, Any] | None = None  # the same for the times of calls of parts of the model
         self.parts: dict[str, Any] | None = None  # and for the trace in which they are marked, with their names
@@ -320,6 +321,7 @@ class Process:
             self.replays_since = max(self.replays_since or 0.0, note["at"])
         elif kind == "end":
             self.ended = note["at"]
+            self.stopped = bool(note.get("stopped"))
 
     def _looked(self, pid: int, time: int, phase: int, iterator: int, number: int, leaf: int) -> None:
         stack = self._stacks.get((pid, number), ())

@@ -74,6 +74,11 @@ class Live:
             text = self._text(found)
             print(f"floorit: {text}", file=self._stream, flush=True)
 
+    @property
+    def has_stopped(self) -> bool:
+        """Whether the program was ended because it was asked to; it may have come to its end before it heard of it."""
+        return self.has_asked_to_stop and any(process.stopped for process in self.reader.run())
+
     def pids(self) -> tuple[list[int], list[int]]:
         """The processes that train on this machine, as far as they are known by now, and their loaders' workers."""
         here = [process for process in self.reader.run() if process.key[0] == os.uname().nodename]

@@ -93,7 +93,16 @@ def _advised(finding: Finding, weighed: Iterable[tuple[Fix, Estimate | str]], kn
         )
         for said, fix in sorted(answers, key=lambda answer: -answer[0].value)
     ]
-    return msgspec.structs.replace(finding, fixes=fixes, rewrite=_rewrite(finding, known))
+    rewrite = _rewrite(finding, known)
+    return msgspec.structs.replace(finding, fixes=fixes, rewrite=rewrite, bound=_most(finding.bound, fixes, rewrite))
+
+
+def _most(bound: float | None, fixes: list[FixAdvice], rewrite: Rewrite | None) -> float | None:
+    """What is done against a cost may free more than the cost itself: cores, and time between passes."""
+    if bound is None:
+        return None
+    gains = [fix.speedup.high for fix in fixes if fix.speedup is not None]
+    return max([bound, *gains, *([rewrite.gone.high] if rewrite is not None else [])])
 
 
 def _at_most(gain: Estimate, bound: float | None) -> Estimate:

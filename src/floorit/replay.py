@@ -136,6 +136,7 @@ class Replay:
         self._batch_since_step = self._border_since_backward = False
         self._worked: _Moment | None = None  # the last training in the open row
         self._stepped: _Moment | None = None  # the first step in it
+        self._is_counted = False  # whether the samples of the next backward pass are
         self._was_loss = False  # a gradient is taken inside what may be the loss
         self._coming: deque[Look] = deque()  # in the order of time, not reached yet
         self._pending_looks: list[Look] = []
@@ -241,8 +242,17 @@ class Replay:
             clock.enter(FORWARD if operand & wire.TRAINING or not is_trained else EVAL, _MODEL)
         else:
             row.flags |= GRAD_FORWARD
-            row.samples = row.samples or operand >> wire.SAMPLES_SHIFT
+            self._count_samples(operand >> wire.SAMPLES_SHIFT)
             clock.enter_settling(FORWARD, _GRAD_MODEL)
+
+    def _count_samples(self, samples: int) -> None:
+        """Of a batch that no loader has counted: by the first call of a model after the last backward pass."""
+        row = self._row
+        if row.opened == BATCH:
+            row.samples = row.samples or samples
+        elif not self._is_counted:
+            row.samples += samples
+            self._is_counted = bool(samples)
 
     def _model_out(self, _: int) -> None:
         if self.clock.leave(_MODEL, _GRAD_MODEL) == _GRAD_MODEL:
@@ -420,6 +430,7 @@ class Replay:
 
     def _went_backward(self) -> None:
         self._row.backwards += 1
+        self._is_counted = False
         if self._border_since_backward:
             self._border_since_backward = False
             self._worked = self._moment()

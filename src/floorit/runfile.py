@@ -41,6 +41,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     stopped: bool = False  # whether it was ended early, as --steps wishes
     exit_code: int | None = None
     seconds: float | None = None
+    cpu_seconds: float | None = None  # that all of its processes used of the cores
     floor: FloorRun | None = None  # None: it was not wished for
     headroom: Headroom | None = None  # as seen from outside
     usage: list[Usage] = []  # of the loaders' workers

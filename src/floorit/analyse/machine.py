@@ -11,6 +11,9 @@ import numpy as np
 from floorit.stats import Estimate, mean
 from floorit.vitals import GpuSample, Sample
 
+# From what share of them on all cores are taken to be busy; and of the cores, what others may use before it is said.
+FULL, OTHERS = 0.9, 0.2
+
 
 class GpuUse(msgspec.Struct, frozen=True, kw_only=True):
     """The GPU that was busiest. Shares are of the time, as its driver counts it."""
@@ -33,6 +36,15 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     cpu_share: Estimate  # of all cores
     memory_free_least: int  # bytes
     gpu: GpuUse | None
+    other_cores: float | None = None  # that other programs kept busy, where hardly any was free
+
+
+def beside(machine: Machine, cores: int | None, cpu_seconds: float | None, seconds: float | None) -> Machine:
+    """The same, with what other programs used beside one that took so many seconds of cores."""
+    if not cores or not seconds or cpu_seconds is None or machine.cpu_share.value < FULL:
+        return machine
+    others = machine.cpu_share.value * cores - cpu_seconds / seconds
+    return msgspec.structs.replace(machine, other_cores=others) if others > OTHERS * cores else machine
 
 
 def describe(

@@ -34,6 +34,7 @@ class Log:
         "due",
         "events",
         "ident",
+        "is_stopped",
         "lines",
         "mark",
         "marker",
@@ -55,6 +56,7 @@ class Log:
         self.marker = None  # an EventTrack, once CUDA is in use
         self.naps = Naps(self)
         self.stop_at = None  # backward passes after which the program is to end
+        self.is_stopped = False  # whether it was ended so
         self.window = None  # a Window, from when one is asked for to when it is over
         self.counting = None  # a Counting, in a floor run, until it is over
         self.settle = None  # called at the next border, unless it is None; it sets that
@@ -109,6 +111,7 @@ class Log:
             due()
         if is_over:
             self.stop_at = None
+            self.is_stopped = True
             raise SystemExit(0)
         if self.counting is not None and self.counting.at_border(now, word):
             lines.is_open = False

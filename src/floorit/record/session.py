@@ -318,7 +318,7 @@ class Session:
                 self.log.marker.end()
             if self.readings is not None and self.log.backwards:
                 self.readings.read(training=False)
-            self.writer.note("end", at=time.perf_counter())
+            self.writer.note("end", at=time.perf_counter(), stopped=self.log.is_stopped)
         self.overrides_told()
         self.flush()
 

@@ -138,7 +138,11 @@ def _headline(report: Report) -> RenderableType:
         pace.append(f" · {number(run.samples_per_second.value)} samples/s")
     if not run.steady:
         pace.append("  not steady: later steps are not like earlier ones", style="yellow")
-    return Group(Text("floorit: " + ", ".join(facts)), pace)
+    lines = [Text("floorit: " + ", ".join(facts)), pace]
+    if report.machine is not None and report.machine.other_cores is not None:
+        others = f"other programs kept about {report.machine.other_cores:.1f} of {report.environment.cores} cores busy"
+        lines.append(Text(f"{others} and none was free: times are longer than they need be", style="yellow"))
+    return Group(*lines)
 
 
 def _job(job: Job | None) -> list[RenderableType]:

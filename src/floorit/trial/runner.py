@@ -74,7 +74,7 @@ class Runner:
             cwd=str(Path.cwd()),
             started=started,
             environment=environment,
-            stopped=watcher.has_asked_to_stop,
+            stopped=watcher.has_stopped,
             exit_code=trial.exit_code,
             seconds=trial.seconds,
             told=gather.gather(watcher.reader.run()),
