@@ -199,8 +199,9 @@ class Sampler:
         return number
 
     def take(self):
-        """The looks since the last call."""
+        """The looks since the last call; what they refer to has been noted."""
         looks, self._looks = self._looks, []
+        self.tell()
         return looks
 
     def tell(self):

@@ -221,6 +221,7 @@ class Session:
             self.writer.note("samples", pid=os.getpid(), worker=self.is_worker, looks=looks)
         lines = self.log.lines.take()
         if lines:
+            self.sampler.tell()
             self.writer.note("lines", taken=lines)
         if self.syncs:
             syncs, self.syncs = self.syncs, {}
@@ -231,7 +232,6 @@ class Session:
         if self.traced:
             traced, self.traced = self.traced, 0
             self.writer.note("traces", at=time.perf_counter(), seconds=traced * 1e-9)
-        self.sampler.tell()
         if not self.is_worker:
             self._look_for_compilation()
             if self._device is not None and time.perf_counter() - self._peak_read > PEAK_EVERY:

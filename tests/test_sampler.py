@@ -1,0 +1,86 @@
+"""Looks at the stack: what a record is told of them, and in which order."""
+
+import sys
+from threading import get_ident
+from types import SimpleNamespace
+
+import pytest
+
+from floorit.record import sampler as recorder
+from floorit.record.log import Log
+from floorit.record.sampler import Sampler
+
+
+class Writer:
+    """Keeps what is noted."""
+
+    def __init__(self):
+        self.notes = []
+
+    def note(self, kind, **fields):
+        self.notes.append((kind, fields))
+
+
+@pytest.fixture
+def sampler():
+    log = Log()
+    log.thread = get_ident()
+    return Sampler(log, Writer(), lambda: None)
+
+
+def here(sampler):
+    """Two looks at one line of this function."""
+    for _ in range(2):
+        sampler._look()
+
+
+def told(sampler, kind):
+    return {fields["id"]: fields for name, fields in sampler._writer.notes if name == kind}
+
+
+def test_what_a_look_refers_to_is_noted_before_the_look(sampler):
+    here(sampler)
+    looks = sampler.take()
+    places, stacks = told(sampler, "place"), told(sampler, "stack")
+    assert len(looks) == 2
+    for _, stack, leaf in looks:
+        assert places[leaf]["function"] == "here"
+        assert next(places[number]["function"] for number in stacks[stack]["places"]) == "here"
+
+
+def test_a_place_is_noted_once(sampler):
+    here(sampler)
+    sampler.take()
+    noted = len(sampler._writer.notes)
+    here(sampler)
+    assert len(sampler.take()) == 2
+    assert len(sampler._writer.notes) - noted <= 2  # this function's own line, and the stack with it
+
+
+def test_each_line_of_a_function_is_a_place_of_its_own(sampler):
+    frame = sys._getframe()
+    first = sampler._places_of(frame)[0][0]
+    second = sampler._places_of(frame)[0][0]
+    assert first != second
+
+
+def test_a_stack_of_a_worker_ends_where_its_loop_begins(sampler, monkeypatch):
+    monkeypatch.setattr(recorder, "origin", lambda file: recorder.USER)
+    sampler.awake = [True]
+    loop = SimpleNamespace(f_code=_worker_loop.__code__, f_lasti=0, f_lineno=1, f_back=None)
+    inner = SimpleNamespace(f_code=here.__code__, f_lasti=0, f_lineno=2, f_back=loop)
+    assert len(sampler._places_of(inner)[0]) == 1
+
+
+def _worker_loop():
+    """Of the same name as torch's."""
+
+
+def test_a_forked_child_notes_its_places_anew(sampler):
+    here(sampler)
+    sampler.take()
+    sampler.forget()
+    sampler._writer.notes.clear()
+    here(sampler)
+    sampler.take()
+    assert told(sampler, "place")
