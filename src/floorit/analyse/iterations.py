@@ -38,7 +38,7 @@ class Iterations(msgspec.Struct, frozen=True, kw_only=True):
     seconds: Floats  # of each iteration, evaluation and gaps left out
     samples: Ints  # of each iteration
     compiled: Bools  # whether torch.compile ran in it
-    counted: int  # iterations that were timed as a whole, and not looked into
+    counted: int = 0  # iterations that were timed as a whole, and not looked into
     optimizer_steps: int
     accumulation: float  # iterations an optimizer step
     epochs: int  # passes over the training data
