@@ -19,20 +19,17 @@ class LineTrack:
         self._before = BEFORE
         self._taken = []  # (time of an event, code, line, whose it is)
 
-    def open(self):
-        """A border has passed."""
+    def open(self, border):
+        """A border has passed: note its line, and those of the stretch that follows."""
         if self._log.backwards or not self._before:
             self.wanted -= 1
         else:
             self._before -= 1
-        self._begin()
+        self.follow(border)
 
     def follow(self, border):
-        """Note the line of a border that has passed, and those of the stretch that follows."""
+        """The same, of a stretch that is not counted."""
         self._note(border)
-        self._begin()
-
-    def _begin(self):
         self.is_open = True
         self._log.mark = self._now
 

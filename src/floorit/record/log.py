@@ -125,7 +125,7 @@ class Log:
             naps.begin()
             return
         if lines is not None and lines.wanted and (marker is None or not lines.is_open):
-            lines.open()
+            lines.open(now)
             return
         if lines is not None:
             lines.is_open = False
