@@ -51,9 +51,10 @@ MAY_IMPORT = {
     },
     "live": {"analyse", "events", "replay", "record"},
     "demo": {"truth"},
+    "commandline": {"__init__", "demo", "fixes", "trial", "truth"},
     "cli": {
-        "__init__",
         "analyse",
+        "commandline",
         "demo",
         "fixes",
         "headroom",

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from conftest import FLOORIT, PYTHON, clean_environment
 
-from floorit import cli
+from floorit import cli, commandline
 from floorit.errors import OutputError, UsageError
 from floorit.fixes import asked
 from floorit.fixes.values import Value
@@ -121,7 +121,7 @@ def test_what_became_of_a_fix_is_read_from_the_record(tmp_path):
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("5m", 300), ("1h", 3600), ("20", 20), ("1.5m", 90)])
 def test_a_budget_is_a_time(text, seconds):
-    assert cli._seconds(text) == seconds
+    assert commandline.seconds(text) == seconds
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_budget_is_a_time(text, seconds):
     ],
 )
 def test_our_words_end_where_the_command_begins(given, own, command):
-    assert cli._split(given.split()) == (own.split(), command.split())
+    assert commandline.split(given.split()) == (own.split(), command.split())
 
 
 def test_a_try_of_nothing_is_refused_in_one_line(tmp_path, monkeypatch, capsys):

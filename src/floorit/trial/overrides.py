@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from floorit.record.wire import FAILED_OVERRIDE, NOT_MET
 from floorit.trial.arms import Arm
 from floorit.trial.state import State
 from floorit.trial.trial import Override
 
-FAILED, NOT_MET = "failed", "not met"
 Obstacle = tuple[Literal["failed", "does not apply"], str]
 
 
@@ -24,7 +24,7 @@ def told(state: State, arm: Arm) -> list[Override]:
 def obstacle(state: State, arm: Arm) -> Obstacle | None:
     """Why the arm's trials do not show its fixes; None where they do."""
     overrides = told(state, arm)
-    broken = next((override for override in overrides if override.state == FAILED), None)
+    broken = next((override for override in overrides if override.state == FAILED_OVERRIDE), None)
     if broken is not None:
         return "failed", f"{broken.code} could not be applied: {broken.reason}"
     unmet = [override for override in overrides if override.state == NOT_MET]
@@ -34,4 +34,4 @@ def obstacle(state: State, arm: Arm) -> Obstacle | None:
 
 
 def _unheard(code: str) -> Override:
-    return Override(code=code, state=FAILED, reason="the program's record has no word of it")
+    return Override(code=code, state=FAILED_OVERRIDE, reason="the program's record has no word of it")

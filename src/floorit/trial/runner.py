@@ -135,9 +135,8 @@ class Runner:
             "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
             "TRITON_CACHE_DIR": str(caches / "triton"),
             wire.LOSSES: json.dumps({"jitter": jitter}),
+            **launch.asking_for(arm.fixes),
         }
-        if arm.fixes:
-            environ[wire.FIXES] = json.dumps(arm.fixes)
         return {**environ, **(self._sandbox.environ if self._sandbox is not None else {})}
 
 

@@ -82,13 +82,9 @@ class _Steps:
             has_closure = len(args) > 1 or bool(kwargs)
             word = (number << 1 | has_closure) << SHIFT | STEP_IN
             log.events.append((perf_counter_ns() if log.mark is None else log.mark(), word))
-        except Exception as error:
-            if is_from_signal(error):
+        except BaseException as error:
+            if self._is_the_programs(error):
                 raise
-            self._fail(error)
-        except BaseException:
-            hide_ours()
-            raise
 
     def after(self, optimizer, args, kwargs):
         try:
@@ -104,30 +100,36 @@ class _Steps:
                 log.events.append((perf_counter_ns() if log.mark is None else log.mark(), word))
             else:
                 log.attend(word)
-        except Exception as error:
-            if is_from_signal(error):
+        except BaseException as error:
+            if self._is_the_programs(error):
                 raise
-            self._fail(error)
-        except BaseException:
-            hide_ours()
-            raise
 
     def after_in_nap(self, optimizer, args, kwargs):
         try:
+            log = self._log
+            if not log.alone and get_ident() != log.thread:  # a thread that has started since
+                return
             number = self._numbers.get(id(optimizer))
             if number is None:
                 number = self._describe(optimizer)
-            self._log.naps.stepped(number << SHIFT | NAP_STEP)
-        except Exception as error:
-            if is_from_signal(error):
+            log.naps.stepped(number << SHIFT | NAP_STEP)
+        except BaseException as error:
+            if self._is_the_programs(error):
                 raise
-            self._fail(error)
-        except BaseException:
+
+    def _is_the_programs(self, error):
+        """Whether what a hook has raised is for the program to hear; else it is our own, and the hooks stop."""
+        if not isinstance(error, Exception):
             hide_ours()
-            raise
+            return True
+        if is_from_signal(error):
+            return True
+        self._fail(error)
+        return False
 
     def _fail(self, error):
         self._broken = True
+        self._log.naps.give_up()
         del self._open[:]
         self._session.failed(NAME, error)
 
