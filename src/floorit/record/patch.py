@@ -60,7 +60,6 @@ class Hooks(Span):
         "outermost",
         "replaces",
         "result",
-        "result_is_last",
         "returning",
         "within",
         "within_names",
@@ -75,7 +74,6 @@ class Hooks(Span):
         result=None,
         returning=None,
         gate=None,
-        result_is_last=False,
         outermost=False,
         replaces=False,
         log=None,
@@ -85,7 +83,6 @@ class Hooks(Span):
         self.leave = leave  # (token), however the function ends; or a word for the log
         self.log = log
         self.result = result  # (token, value) when it returns
-        self.result_is_last = result_is_last  # then `leave` is not called any more
         self.returning = returning  # (token) before the returned expression is evaluated
         self.gate = gate  # a list of one: the hooks run while it holds a true value
         self.replaces = replaces  # whether `enter` may return an Instead
@@ -320,8 +317,6 @@ def _():
     _fl_value = VALUE
     if _fl_token is not None and _fl.result is not None:
 %s
-        if _fl.result_is_last:
-            _fl_token = None
     return _fl_value
 """ % (
     _guarded("_fl.returning(_fl_token)", 2),

@@ -28,8 +28,8 @@ def install(session):
     session.number_of_loader = batches.number_of
     begins = (batches.enter_iter, batches.leave_iter, batches.made_iter)
     session.hook(NAME, DataLoader.__iter__, *begins, names=("self",))
-    asks = (batches.enter_next, batches.got_none, batches.got)
-    session.hook(NAME, _BaseDataLoaderIter.__next__, *asks, result_is_last=True, names=("self",))
+    asks = (batches.enter_next, batches.leave_next, batches.got)
+    session.hook(NAME, _BaseDataLoaderIter.__next__, *asks, names=("self",))
 
 
 class _Loader:
@@ -62,13 +62,14 @@ class _Loader:
 class _Pass:
     """One pass over a loader."""
 
-    __slots__ = ("alike", "has_queue", "loader", "number", "promised", "samples", "word")
+    __slots__ = ("alike", "got", "has_queue", "loader", "number", "promised", "samples", "word")
 
     def __init__(self, number, loader):
         self.number = number
         self.loader = loader
         self.has_queue = loader is not None and loader.workers > 0
         self.word = number << SHIFT | (NEXT_FRESH_IN if self.has_queue else NEXT_IN)
+        self.got = 0  # the word for the batch that is being handed out; 0 where none came
         self.samples = 0  # of the first batch
         self.alike = 0  # batches to come that hold as many, and are not looked at
         self.promised = 0  # the same, while they are
@@ -142,7 +143,6 @@ class _Batches:
         return 0 if known is None else known.number
 
     def got(self, this, batch):
-        log = self._log
         if this.alike:
             this.alike -= 1
         else:
@@ -157,13 +157,16 @@ class _Batches:
                     self._look_at_shapes(batch, loader)
                 elif this.promised:
                     this.alike, this.promised = this.promised, 0
-        word = (1 + this.samples) << SHIFT | NEXT_OUT
-        log.events.append((perf_counter_ns() if log.mark is None else log.mark(), word))
+        this.got = (1 + this.samples) << SHIFT | NEXT_OUT
 
-    def got_none(self, _):
-        self._log.add(NEXT_OUT)
-        self._log.naps.wake()
-        self._session.memory_error()
+    def leave_next(self, this):
+        """Only here is the batch handed out: before, torch leaves a profiler's range that it holds around the body."""
+        log = self._log
+        word, this.got = this.got, 0
+        log.events.append((perf_counter_ns() if log.mark is None else log.mark(), word or NEXT_OUT))
+        if not word:
+            log.naps.wake()
+            self._session.memory_error()
 
     def _count(self, batch, loader):
         if loader is None or loader.is_prebatched is False:
