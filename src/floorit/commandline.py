@@ -50,6 +50,17 @@ thrown away. What floorit says goes to stderr; trial.json is in the folder that 
 any time: it says what it knows by then, and the same command with the same --out goes on.
 """
 
+_SCAN_EXAMPLES = """\
+examples:
+  floorit scan                          the folder one is in
+  floorit scan train.py src/
+  floorit scan --diff src/ | git apply
+  floorit scan --select item,no-workers src/
+
+A line with `# floorit: ignore[CODE]` is left alone. Settings: [tool.floorit.scan] in pyproject.toml.
+Exit code: 0 where nothing was found, 1 where something was, 2 where the command line makes no sense.
+"""
+
 _DEMO_EXAMPLES = f"""\
 cases:
   {", ".join(demo.NAMES)}
@@ -93,6 +104,7 @@ def parser() -> argparse.ArgumentParser:
     _add_run(verbs)
     _add_try(verbs)
     _add_report(verbs)
+    _add_scan(verbs)
     _add_demo(verbs)
     env = verbs.add_parser("env", help="describe this machine and the torch that programs would use")
     env.add_argument("--json", action="store_true", help="as JSON")
@@ -206,6 +218,30 @@ def _add_report(verbs: _Verbs) -> None:
     _add_warmup(report)
     report.add_argument("--json", action="store_true", help="print report.json instead")
     report.set_defaults(verb="report")
+
+
+def _add_scan(verbs: _Verbs) -> None:
+    scan = verbs.add_parser(
+        "scan",
+        help="read a project without running it and name the lines that slow training",
+        description="Read Python files without running them, and name the lines that slow training.",
+        epilog=_SCAN_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    scan.add_argument("paths", type=Path, nargs="*", default=[Path()], metavar="PATH", help="files and folders")
+    scan.add_argument("--diff", action="store_true", help="print the changes that leave results as they are")
+    scan.add_argument("--fix", action="store_true", help="make these changes")
+    scan.add_argument("--select", type=_words, metavar="CODES", help="only these findings")
+    scan.add_argument("--ignore", type=_words, metavar="CODES", help="all but these")
+    scan.add_argument("--exclude", type=_words, metavar="PATTERNS", help="files and folders to leave out")
+    scan.add_argument("--rules", action="store_true", help="list the rules")
+    scan.add_argument("--exit-zero", action="store_true", help="exit code 0 also where something was found")
+    scan.add_argument("--json", action="store_true", help="as JSON")
+    scan.set_defaults(verb="scan")
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _add_demo(verbs: _Verbs) -> None:

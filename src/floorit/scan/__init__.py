@@ -1,0 +1,1 @@
+"""Read a project without running it, and name what slows training."""

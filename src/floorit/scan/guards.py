@@ -1,0 +1,148 @@
+"""Conditions: which branch of an `if` is taken only now and then, and which only in evaluation."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from enum import Enum
+
+from floorit.scan.source import Source, last_word
+
+_SELDOM = re.compile(
+    r"debug|verbose|every|interval|freq|frequency|first|last|nan|inf|finite|isnan|isinf|isfinite|plots?|plotting|vis"
+    r"|visual\w*|profil\w*|dump|saves?|saving|prints?|display|log|logs|logging|dry|sanity|check\w*|report|resume|error\w*|warn\w*"
+)
+_COUNTS = re.compile(r"i|ii|j|k|n|ni|it|idx|index|step|steps|iter|iters|iteration|batch|epoch|count|counter|t")
+_EVALUATES = re.compile(
+    r"val|valid|validate|validation|eval|evaluate|evaluation|evaluating|test|testing|infer\w*|predict\w*"
+)
+_TRAINS = re.compile(r"train|training|trains")
+_ENDS = (ast.Continue, ast.Return, ast.Break, ast.Raise)
+
+
+class When(Enum):
+    """When a branch is taken, of those times at which the `if` is reached."""
+
+    ALWAYS = 0
+    SELDOM = 1
+    EVALUATING = 2
+
+
+def conditions(source: Source, node: ast.AST, until: ast.AST) -> Iterator[When]:
+    """What stands between a node and something around it, as far as it says when the node is reached."""
+    before = node
+    for here in source.around(node):
+        if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
+            is_body = before is here.body or (isinstance(here.body, list) and before in here.body)
+            taken, other = branches(here.test)
+            yield taken if is_body else other
+        elif isinstance(here, ast.ExceptHandler):
+            yield When.SELDOM
+        elif isinstance(here, ast.With) and _spares_gradients(source, here):
+            yield When.EVALUATING
+        if isinstance(before, ast.stmt):
+            yield from _passed_by(here, before)
+        if here is until:
+            return
+        before = here
+
+
+def branches(test: ast.expr) -> tuple[When, When]:
+    """When the body is taken, and when the else."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        taken, other = branches(test.operand)
+        return other, taken
+    if isinstance(test, ast.BoolOp):
+        parts = [branches(value) for value in test.values]
+        if isinstance(test.op, ast.And):
+            return _most(taken for taken, _ in parts), When.ALWAYS
+        return (parts[0][0] if all(taken is not When.ALWAYS for taken, _ in parts) else When.ALWAYS), _most(
+            other for _, other in parts
+        )
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _compared(test)
+    if isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod):  # if step % 10:
+        return When.ALWAYS, When.SELDOM
+    return _named(test)
+
+
+def _compared(test: ast.Compare) -> tuple[When, When]:
+    equal = isinstance(test.ops[0], (ast.Eq, ast.In, ast.Is))
+    unequal = isinstance(test.ops[0], (ast.NotEq, ast.NotIn, ast.IsNot))
+    if any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(test)):
+        return (When.ALWAYS, When.SELDOM) if unequal else (When.SELDOM, When.ALWAYS)
+    if _is_text(test.comparators[0]):  # phase == "train"
+        evaluates = _EVALUATES.fullmatch(_text(test.comparators[0]))
+        if evaluates or _TRAINS.fullmatch(_text(test.comparators[0])):
+            taken, other = (When.EVALUATING, When.ALWAYS) if evaluates else (When.ALWAYS, When.EVALUATING)
+            return (taken, other) if equal else (other, taken)
+    if any(isinstance(side, ast.Constant) and side.value is None for side in (test.left, *test.comparators)):
+        return When.ALWAYS, When.ALWAYS
+    words = _words_of(last_word(test.left))
+    if words and _COUNTS.fullmatch(words[-1]):
+        if equal or isinstance(test.ops[0], (ast.Lt, ast.LtE)):
+            return When.SELDOM, When.ALWAYS
+        return When.ALWAYS, (When.SELDOM if unequal else When.ALWAYS)
+    return _named(test)
+
+
+def _named(test: ast.expr) -> tuple[When, When]:
+    """By the words in its names."""
+    words = [
+        word
+        for part in ast.walk(test)
+        if isinstance(part, (ast.Name, ast.Attribute))
+        for word in _words_of(last_word(part))
+    ]
+    if any(_TRAINS.fullmatch(word) for word in words):
+        return When.ALWAYS, When.EVALUATING
+    if any(_EVALUATES.fullmatch(word) for word in words):
+        return When.EVALUATING, When.ALWAYS
+    if any(_SELDOM.fullmatch(word) for word in words):
+        return When.SELDOM, When.ALWAYS
+    return When.ALWAYS, When.ALWAYS
+
+
+def _passed_by(block: ast.AST, statement: ast.stmt) -> Iterator[When]:
+    """What an `if …: continue` before a statement of the same block says of it."""
+    for body in (getattr(block, "body", None), getattr(block, "orelse", None)):
+        if not isinstance(body, list) or statement not in body:
+            continue
+        for earlier in body[: body.index(statement)]:
+            if isinstance(earlier, ast.If) and isinstance(earlier.body[-1], _ENDS) and not earlier.orelse:
+                yield branches(earlier.test)[1]
+
+
+def _spares_gradients(source: Source, block: ast.With) -> bool:
+    return any(spares_gradients(source, item.context_expr) for item in block.items)
+
+
+def spares_gradients(source: Source, node: ast.expr) -> bool:
+    """`torch.no_grad()`, `torch.inference_mode`, with or without its parentheses."""
+    name = source.name(node.func if isinstance(node, ast.Call) else node)
+    return name.split(".")[-1] in ("no_grad", "inference_mode")
+
+
+def evaluates(name: str) -> bool:
+    """Whether a function of this name is there to evaluate."""
+    return any(_EVALUATES.fullmatch(word) for word in _words_of(name)) and not any(
+        _TRAINS.fullmatch(word) for word in _words_of(name)
+    )
+
+
+def _words_of(name: str) -> list[str]:
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+
+
+def _most(times: Iterator[When]) -> When:
+    return max(times, key=lambda when: when.value, default=When.ALWAYS)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _text(node: ast.AST) -> str:
+    assert isinstance(node, ast.Constant)
+    return str(node.value).lower()

@@ -1,0 +1,228 @@
+"""Where a project trains: which loops take a step each time round, and which functions run in every step."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from enum import Enum
+
+from floorit.scan.guards import When, conditions, evaluates, spares_gradients
+from floorit.scan.project import Class, Function, Project
+from floorit.scan.source import COMPREHENSIONS, Source, argument, last_word
+
+_OPTIMIZER = re.compile(r"opt|optim\w*|opt_\w+|\w*_opt|\w*optim\w*|scaler", re.IGNORECASE)
+_SCHEDULER = re.compile(r"sched|lr", re.IGNORECASE)
+_BACKWARD = {"backward", "manual_backward"}
+# Methods that a framework calls in every step, by the last word of a class that it inherits from.
+_HOOKS = {
+    "LightningModule": ("training_step", "on_train_batch_start", "on_train_batch_end", "optimizer_step"),
+    "Callback": ("on_train_batch_start", "on_train_batch_end", "on_batch_end", "on_step_end"),
+    "TrainerCallback": ("on_step_begin", "on_step_end", "on_substep_end"),
+    "Trainer": ("training_step", "compute_loss"),
+    "Hook": ("before_train_iter", "after_train_iter"),
+    "BaseModel": ("train_step", "loss"),
+}
+_COLLATES = "collate_fn"
+_TRANSFORMS = re.compile(r"transform|augment|pipeline", re.IGNORECASE)
+
+
+class Place(Enum):
+    """When code runs, in a run that trains."""
+
+    STEP = "every step"
+    SAMPLE = "every sample"
+    SELDOM = "now and then"
+    EVALUATION = "evaluation"
+    ONCE = "once"
+
+
+class Heat:
+    """Of a project."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._evaluating = {f for f in project.functions.values() if _is_evaluation(f)}
+        self.loops: set[ast.AST] = set()
+        self.steps: set[Function] = set()
+        self.samples: set[Function] = set()
+        self.callers: dict[Function, list[tuple[Source, ast.Call]]] = {}
+        self._find_loops()
+        self._spread()
+
+    @property
+    def trains(self) -> bool:
+        """Whether anything there takes a step."""
+        return bool(self.loops or self.steps)
+
+    def of(self, source: Source, node: ast.AST) -> Place:
+        """When a node runs."""
+        root, place = self._root(source, node)
+        if root is None:
+            return place
+        when = max((w.value for w in conditions(source, node, root)), default=0)
+        return {When.ALWAYS: place, When.SELDOM: Place.SELDOM, When.EVALUATING: Place.EVALUATION}[When(when)]
+
+    def is_in_step(self, source: Source, node: ast.AST) -> bool:
+        """Whether it runs in every step."""
+        return self.of(source, node) is Place.STEP
+
+    def training_loop(self, source: Source, node: ast.AST) -> ast.AST | None:
+        """The innermost loop around a node, in the same function, that takes a step each time round."""
+        return next((loop for loop in _loops(source, node) if loop in self.loops), None)
+
+    def _root(self, source: Source, node: ast.AST) -> tuple[ast.AST | None, Place]:
+        """What makes a node hot, a loop or a function, and how hot that is."""
+        inside = source.function(node)
+        for loop in _loops(source, node):
+            if loop in self.loops:
+                return loop, Place.STEP
+        while inside is not None:
+            function = self._project.functions[inside]
+            if function in self._evaluating:
+                return None, Place.EVALUATION
+            if function in self.steps:
+                return inside, Place.STEP
+            if function in self.samples:
+                return inside, Place.SAMPLE
+            inside = source.function(inside)
+        return None, Place.ONCE
+
+    # -- loops that train ---------------------------------------------------------------------------------------
+
+    def _find_loops(self) -> None:
+        """A loop takes steps if it trains each time round, itself or by what it calls, and not in a loop inside."""
+        project = self._project
+        stepping: set[Function] = set()  # functions each call of which trains
+        pending: list[tuple[Source, ast.Call]] = []
+        callers = self.callers
+        for source in project.sources:
+            for call in source.all(ast.Call):
+                if _trains(source, call):
+                    pending.append((source, call))
+                for function in self._reached(source, call):
+                    callers.setdefault(function, []).append((source, call))
+        while pending:
+            source, call = pending.pop()
+            loop = next(iter(_loops(source, call)), None)
+            inside = source.function(call)
+            if loop is not None:
+                self.loops.add(loop)
+            elif inside is not None and project.functions[inside] not in stepping:
+                stepping.add(project.functions[inside])
+                pending += callers.get(project.functions[inside], [])
+        for function in stepping:
+            if function.owner is not None and function not in callers:
+                self.steps.add(function)  # somebody else's loop calls it
+        for owner in project.classes.values():
+            self.steps.update(_hooks(project, owner))
+
+    def _reached(self, source: Source, call: ast.Call) -> list[Function]:
+        """The functions that a call runs, among them those that it is only handed."""
+        found = self._project.called(source, call)
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "step":  # optimizer.step(closure)
+            for given in call.args:
+                if isinstance(given, ast.Name):
+                    found = [*found, *self._project.called(source, _call_of(given))]
+        return found
+
+    # -- and what they call -------------------------------------------------------------------------------------
+
+    def _spread(self) -> None:
+        project = self._project
+        hot = list(self.steps)
+        for source in project.sources:
+            for call in source.all(ast.Call):
+                if any(loop in self.loops for loop in _loops(source, call)) and self.is_in_step(source, call):
+                    hot += self._reached(source, call)
+        if hot or self.loops:
+            modules = (owner for owner in project.classes.values() if project.is_module(owner))
+            hot += [owner.methods["forward"] for owner in modules if "forward" in owner.methods]
+        self._reach(hot, self.steps, Place.STEP)
+        self._reach(self._datasets(), self.samples, Place.SAMPLE)
+
+    def _reach(self, functions: Iterable[Function], found: set[Function], place: Place) -> None:
+        stack = [function for function in functions if function not in self._evaluating]
+        found.update(stack)
+        while stack:
+            function = stack.pop()
+            for call in function.calls:
+                if self.of(function.source, call) is not place:
+                    continue
+                for reached in self._reached(function.source, call):
+                    if reached not in found and reached not in self._evaluating:
+                        found.add(reached)
+                        stack.append(reached)
+
+    def _datasets(self) -> Iterator[Function]:
+        project = self._project
+        for owner in project.classes.values():
+            names = {name.split(".")[-1] for name in project.ancestors(owner)}
+            if any(name.endswith("Dataset") for name in names) or {"__getitem__", "__len__"} <= set(owner.methods):
+                for name in ("__getitem__", "__iter__"):
+                    if name in owner.methods:
+                        yield owner.methods[name]
+            elif "__call__" in owner.methods and _is_transform(project, owner):
+                yield owner.methods["__call__"]
+        for source in project.sources:
+            for call in source.all(ast.Call):
+                given = argument(call, _COLLATES)
+                if isinstance(given, (ast.Name, ast.Attribute)):
+                    yield from project.called(source, _call_of(given))
+
+
+def _call_of(function: ast.expr) -> ast.Call:
+    """A call that the text does not have: of something that is handed on."""
+    return ast.Call(func=function, args=[], keywords=[])
+
+
+def _trains(source: Source, call: ast.Call) -> bool:
+    """Whether a call goes backward or updates parameters."""
+    function = call.func
+    if not isinstance(function, ast.Attribute):
+        return False
+    if function.attr in _BACKWARD:
+        return not last_word(function.value)[:1].isupper()  # MyFunction.backward(ctx, …)
+    owner = last_word(function.value.value if isinstance(function.value, ast.Subscript) else function.value)
+    return function.attr == "step" and bool(_OPTIMIZER.fullmatch(owner)) and not _SCHEDULER.search(owner)
+
+
+def _loops(source: Source, node: ast.AST) -> Iterator[ast.AST]:
+    """The loops around a node in the same function, from the inside out; not those that only go through optimizers."""
+    before = node
+    inside = source.function(node)
+    for here in source.around(node):
+        if here is inside:
+            return
+        if isinstance(here, (ast.For, ast.AsyncFor)):
+            is_body = isinstance(before, ast.stmt) and before in here.body
+            if is_body and not _goes_through_optimizers(here.iter):
+                yield here
+        elif isinstance(here, ast.While):
+            if before is here.test or before in here.body:
+                yield here
+        elif isinstance(here, COMPREHENSIONS) and not _goes_through_optimizers(here.generators[0].iter):
+            yield here
+        before = here
+
+
+def _goes_through_optimizers(node: ast.AST) -> bool:
+    names = [last_word(part) for part in ast.walk(node) if isinstance(part, (ast.Name, ast.Attribute))]
+    return any("optim" in name.lower() for name in names)
+
+
+def _is_evaluation(function: Function) -> bool:
+    if any(spares_gradients(function.source, decorator) for decorator in function.decorators):
+        return True
+    return evaluates(function.name)
+
+
+def _hooks(project: Project, owner: Class) -> Iterator[Function]:
+    names = {name.split(".")[-1] for name in project.ancestors(owner)}
+    for base, methods in _HOOKS.items():
+        if base in names:
+            yield from (owner.methods[name] for name in methods if name in owner.methods)
+
+
+def _is_transform(project: Project, owner: Class) -> bool:
+    return bool(_TRANSFORMS.search(str(owner.source.path))) and not project.is_module(owner)

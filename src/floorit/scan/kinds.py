@@ -1,0 +1,251 @@
+"""Which expressions are tensors, and where they lie, as far as a function's text tells."""
+
+from __future__ import annotations
+
+import ast
+import re
+from enum import Enum
+
+from floorit.scan.heat import Heat
+from floorit.scan.project import Function, Project
+from floorit.scan.source import Source, argument, dotted, has_stars, last_word
+
+_PASSES = 2  # over the assignments of a function: what is used above may be set below, in a loop
+_MODEL = re.compile(
+    r"(?:.*_)?(?:model|net|network|criterion\w*|loss_fn|loss_func\w*|compute_loss\w*|generator|discriminator|encoder|decoder|backbone"
+    r"|policy|critic|actor|agent|unet|ddp|net[DG]|net[DG]_\w+)",
+    re.IGNORECASE,
+)
+_PLACES = re.compile(r".*(?:device|gpu|cuda|rank).*", re.IGNORECASE)
+_MAKES = frozenset(
+    "tensor as_tensor zeros ones empty full rand randn randint randperm arange linspace eye from_numpy".split()
+)
+# Methods and attributes of a tensor that are no tensors.
+_PLAIN = frozenset(
+    "item tolist numpy size dim numel shape ndim device dtype stride is_cuda requires_grad backward nelement"
+    " element_size get_device is_contiguous type layout grad_fn names data_ptr".split()
+)
+_NO_TENSORS = frozenset(
+    "is_tensor is_floating_point get_rng_state manual_seed device dtype no_grad Size save load compile".split()
+)
+_CONVERTS = frozenset("float int bool len str repr print isinstance range type getattr hasattr".split())
+
+
+class Kind(Enum):
+    """Where a tensor lies."""
+
+    DEVICE = "on the device"
+    HOST = "in the host's memory"
+
+
+class Kinds:
+    """Of the functions of a project."""
+
+    def __init__(self, project: Project, heat: Heat) -> None:
+        self._project, self._heat = project, heat
+        self._known: dict[tuple[Source, ast.AST | None], dict[str, Kind]] = {}
+
+    def of(self, source: Source, node: ast.AST) -> Kind | None:
+        """What an expression is; None where it is no tensor, or that can't be told."""
+        return self._kind(source, node, self._names(source, source.function(node)))
+
+    def is_on_device(self, source: Source, node: ast.AST) -> bool:
+        """Whether it is surely a tensor, of those that training computes with."""
+        return self.of(source, node) is Kind.DEVICE
+
+    # -- names of a function --------------------------------------------------------------------------------------
+
+    def _names(self, source: Source, inside: ast.AST | None) -> dict[str, Kind]:
+        key = (source, inside)
+        if key not in self._known:
+            self._known[key] = {}  # for functions that call themselves
+            self._known[key] = self._learn(source, inside)
+        return self._known[key]
+
+    def _learn(self, source: Source, inside: ast.AST | None) -> dict[str, Kind]:
+        outer = {}
+        function = self._project.functions.get(inside) if inside is not None else None
+        if function is not None:
+            outer = dict(self._names(source, source.function(function.node)))
+            for name in _all_parameters(function):
+                outer.pop(name, None)
+            outer.update(self._parameters(function))
+        names: dict[str, Kind] = outer
+        nodes = sorted(
+            (
+                node
+                for node in source.all(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For)
+                if source.function(node) is inside
+            ),
+            key=lambda node: node.lineno,
+        )
+        for _ in range(_PASSES):
+            for node in nodes:
+                self._assign(source, node, names)
+        return names
+
+    def _assign(self, source: Source, node: ast.AST, names: dict[str, Kind]) -> None:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._bind(source, target, node.value, names)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            self._bind(source, node.target, node.value, names)
+        elif isinstance(node, ast.AugAssign):
+            kind = self._kind(source, node.value, names)
+            if isinstance(node.target, ast.Name) and kind is not None:
+                names[node.target.id] = kind
+        elif isinstance(node, ast.For):
+            kind = self._kind(source, node.iter, names)
+            if kind is not None and isinstance(node.target, ast.Name):
+                names[node.target.id] = kind
+
+    def _bind(self, source: Source, target: ast.AST, value: ast.expr, names: dict[str, Kind]) -> None:
+        if isinstance(target, (ast.Tuple, ast.List)):
+            parts = (
+                value.elts if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts) else None
+            )
+            for number, part in enumerate(target.elts):
+                self._bind(source, part, parts[number] if parts else value, names)
+        elif isinstance(target, (ast.Name, ast.Attribute)):
+            name = dotted(target)
+            kind = self._kind(source, value, names)
+            if name and kind is not None and not _MODEL.fullmatch(last_word(target)):
+                names[name] = kind
+            elif name in names and isinstance(target, ast.Name) and _is_plain(value):
+                del names[name]
+
+    def _parameters(self, function: Function) -> dict[str, Kind]:
+        found: dict[str, Kind] = {}
+        names = function.parameters
+        for source, call in self._heat.callers.get(function, ()):
+            if has_stars(call):
+                continue
+            caller = self._names(source, source.function(call))
+            for position, name in enumerate(names):
+                given = argument(call, name, position)
+                kind = self._kind(source, given, caller) if given is not None else None
+                if kind is not None:
+                    found.setdefault(name, kind)
+        is_called_by_torch = (
+            function.owner is not None and function.name == "forward" and self._project.is_module(function.owner)
+        )
+        if is_called_by_torch and function in self._heat.steps:
+            for name in _plain_parameters(function):
+                found.setdefault(name, Kind.DEVICE)
+        return found
+
+    # -- expressions ----------------------------------------------------------------------------------------------
+
+    def _kind(self, source: Source, node: ast.AST, names: dict[str, Kind]) -> Kind | None:
+        if isinstance(node, ast.Name):
+            return names.get(node.id)
+        if isinstance(node, ast.Attribute):
+            if node.attr in _PLAIN:
+                return None
+            return names.get(dotted(node)) or self._kind(source, node.value, names)
+        if isinstance(node, ast.Subscript):
+            return self._kind(source, node.value, names)
+        if isinstance(node, ast.Call):
+            return self._called(source, node, names)
+        if isinstance(node, ast.BinOp):
+            return self._joined(source, (node.left, node.right), names)
+        if isinstance(node, ast.UnaryOp):
+            return None if isinstance(node.op, ast.Not) else self._kind(source, node.operand, names)
+        if isinstance(node, ast.Compare):
+            if any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops):
+                return None
+            return self._joined(source, (node.left, *node.comparators), names)
+        if isinstance(node, ast.IfExp):
+            return self._joined(source, (node.body, node.orelse), names)
+        return None
+
+    def _joined(self, source: Source, nodes: tuple[ast.AST, ...], names: dict[str, Kind]) -> Kind | None:
+        kinds = [self._kind(source, node, names) for node in nodes]
+        return next((kind for kind in (Kind.DEVICE, Kind.HOST) if kind in kinds), None)
+
+    def _called(self, source: Source, call: ast.Call, names: dict[str, Kind]) -> Kind | None:
+        function = call.func
+        name = source.name(function)
+        last = last_word(function)
+        if name.startswith(("torch.", "torchvision.")) and not self._kind(source, function, names):
+            return self._of_torch(source, call, last, names)
+        if isinstance(function, ast.Attribute):
+            base = self._kind(source, function.value, names)
+            if last in _PLAIN:
+                return None
+            if last == "cpu":
+                return Kind.HOST if base is not None or not _MODEL.fullmatch(last_word(function.value)) else None
+            if last in ("to", "cuda"):
+                return self._moved(source, call, base)
+            if base is not None:
+                return base
+        if name in _CONVERTS:
+            return None
+        if _MODEL.fullmatch(last) or self._is_module(source, function):
+            return Kind.DEVICE
+        return None
+
+    def _of_torch(self, source: Source, call: ast.Call, last: str, names: dict[str, Kind]) -> Kind | None:
+        if last in _NO_TENSORS or not last[:1].islower():
+            return None
+        if last in _MAKES:
+            where = argument(call, "device")
+            if where is None or (isinstance(where, ast.Constant) and where.value == "cpu"):
+                return Kind.HOST
+            return Kind.DEVICE
+        return self._joined(source, (*call.args, *(k.value for k in call.keywords)), names)
+
+    def _moved(self, source: Source, call: ast.Call, base: Kind | None) -> Kind | None:
+        assert isinstance(call.func, ast.Attribute)
+        if _MODEL.fullmatch(last_word(call.func.value)):
+            return None
+        if call.func.attr == "cuda":
+            return Kind.DEVICE
+        where = argument(call, "device", 0)
+        if where is None:
+            return base
+        if isinstance(where, ast.Constant):
+            return Kind.HOST if where.value == "cpu" else Kind.DEVICE
+        return Kind.DEVICE if _PLACES.fullmatch(last_word(where)) else base
+
+    def _is_module(self, source: Source, function: ast.AST) -> bool:
+        """Whether what is called is a module of the model that it is called in: `self.conv1(x)`."""
+        owner = self._project.class_of(source, function)
+        if owner is not None:
+            return self._project.is_module(owner)
+        if not isinstance(function, ast.Attribute) or dotted(function.value) != "self":
+            return False
+        inside = self._project.class_of(source, function.value)
+        if inside is None or not self._project.is_module(inside) or self._project.method(inside, function.attr):
+            return False
+        made = inside.attributes.get(function.attr)
+        return isinstance(made, ast.Call) and inside.source.name(made.func).startswith("torch.nn.")
+
+
+def _plain_parameters(function: Function) -> list[str]:
+    """Those that may be tensors: without a default that is none, and without another annotation."""
+    given = function.node.args
+    arguments = [*given.posonlyargs, *given.args][1:]
+    defaults = dict(
+        zip([a.arg for a in arguments[len(arguments) - len(given.defaults) :]], given.defaults, strict=False)
+    )
+    plain = []
+    for one in arguments:
+        default = defaults.get(one.arg)
+        if isinstance(default, ast.Constant) and default.value is not None:
+            continue
+        if one.annotation is None or "Tensor" in ast.unparse(one.annotation):
+            plain.append(one.arg)
+    return plain
+
+
+def _all_parameters(function: Function) -> list[str]:
+    given = function.node.args
+    return [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+
+
+def _is_plain(value: ast.expr) -> bool:
+    """Whether a value is surely no tensor."""
+    if isinstance(value, ast.Call):
+        return last_word(value.func) in _PLAIN or last_word(value.func) in _CONVERTS
+    return isinstance(value, (ast.Constant, ast.JoinedStr, ast.List, ast.Dict))

@@ -1,0 +1,272 @@
+"""All files together: their functions and classes, and which of them a call reaches."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from floorit.scan.source import FunctionNode, Source, dotted
+
+_HOPS = 4  # that a name is followed through files that only hand it on
+# Methods of so many things that a call says nothing about which is meant.
+_COMMON = frozenset(
+    "add append backward build call clear close copy cpu cuda eval extend fit flush forward from_config get init items"
+    " join keys load log main next open parameters pop put read reset resize run save send set setup split start"
+    " state_dict step stop sum to train transform update values wait write".split()
+)
+
+
+class Class:
+    """One that the project defines."""
+
+    def __init__(self, source: Source, node: ast.ClassDef) -> None:
+        self.source, self.node, self.name = source, node, node.name
+        self.methods: dict[str, Function] = {}
+        self.bases = [source.name(base) for base in node.bases]
+        self.attributes: dict[str, ast.expr] = {}  # of self -> what it is first set to
+
+
+class Function:
+    """One that the project defines, or a lambda."""
+
+    def __init__(self, source: Source, node: FunctionNode, owner: Class | None) -> None:
+        self.source, self.node, self.owner = source, node, owner
+        self.name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+        self.calls: list[ast.Call] = []
+
+    @property
+    def parameters(self) -> list[str]:
+        """By position, without the object that a method belongs to."""
+        given = self.node.args
+        names = [argument.arg for argument in (*given.posonlyargs, *given.args)]
+        is_bound = self.owner is not None and not any(dotted(d) == "staticmethod" for d in self.decorators)
+        return names[1:] if is_bound else names
+
+    @property
+    def decorators(self) -> list[ast.expr]:
+        return [] if isinstance(self.node, ast.Lambda) else self.node.decorator_list
+
+
+class Project:
+    """The files that were read."""
+
+    def __init__(self, sources: list[Source]) -> None:
+        self.sources = sources
+        self.functions: dict[ast.AST, Function] = {}
+        self.classes: dict[ast.AST, Class] = {}
+        self._tops: dict[Source, dict[str, Function | Class]] = {source: {} for source in sources}
+        self._assigned: dict[tuple[Source, ast.AST | None], dict[str, ast.expr]] = {}
+        self._inner: dict[ast.AST, dict[str, Function]] = defaultdict(dict)  # functions defined in a function
+        self._owners: dict[str, list[Class]] = defaultdict(list)  # of a method's name
+        self._files: dict[str, list[Source]] = defaultdict(list)  # by the last word of the module
+        for source in sources:
+            self._files[_words(source.path)[-1]].append(source)
+            self._define(source)
+        for owner in self.classes.values():
+            for name in owner.methods:
+                self._owners[name].append(owner)
+
+    # -- what there is ------------------------------------------------------------------------------------------
+
+    def _define(self, source: Source) -> None:
+        for node in source.all(ast.ClassDef):
+            self.classes[node] = Class(source, node)
+            if source.parents.get(node) is source.tree:
+                self._tops[source][node.name] = self.classes[node]
+        for function in source.functions():
+            self._add(source, function)
+        for assignment in source.all(ast.Assign):
+            for target in assignment.targets:
+                self._assign(source, target, assignment.value)
+        for annotated in source.all(ast.AnnAssign):
+            if annotated.value is not None:
+                self._assign(source, annotated.target, annotated.value)
+        for call in source.all(ast.Call):
+            inside = source.function(call)
+            if inside is not None:
+                self.functions[inside].calls.append(call)
+
+    def _add(self, source: Source, node: FunctionNode) -> None:
+        parent = source.parents.get(node)
+        owner = self.classes.get(parent) if parent is not None else None
+        function = self.functions[node] = Function(source, node, owner)
+        if owner is not None:
+            owner.methods[function.name] = function
+        elif parent is source.tree:
+            self._tops[source][function.name] = function
+        elif (inside := source.function(node)) is not None:
+            self._inner[inside][function.name] = function
+
+    def _assign(self, source: Source, target: ast.AST, value: ast.expr) -> None:
+        inside = source.function(target)
+        if isinstance(target, ast.Name):
+            self._assigned.setdefault((source, inside), {}).setdefault(target.id, value)
+        elif isinstance(target, ast.Attribute) and dotted(target.value) == "self" and inside is not None:
+            owner = self.functions[inside].owner
+            if owner is not None:
+                owner.attributes.setdefault(target.attr, value)
+
+    # -- what a name leads to -----------------------------------------------------------------------------------
+
+    def assigned(self, source: Source, node: ast.AST, name: str) -> ast.expr | None:
+        """What a plain name that is read at `node` is first set to, in the functions around it or in the file."""
+        inside: ast.AST | None = node
+        while inside is not None:
+            inside = source.function(inside)
+            value = self._assigned.get((source, inside), {}).get(name)
+            if value is not None:
+                return value
+        return None
+
+    def called(self, source: Source, call: ast.Call) -> list[Function]:
+        """The functions of the project that a call may run; none where that can't be told."""
+        found = self._callable(source, call.func)
+        if isinstance(found, Class):
+            return [method for method in (self.method(found, "__init__"),) if method is not None]
+        if found is not None:
+            return [found]
+        instance = self.class_of(source, call.func)
+        if instance is not None:
+            names = ("forward", "__call__") if self.is_module(instance) else ("__call__",)
+            return [method for name in names if (method := self.method(instance, name)) is not None][:1]
+        return []
+
+    def _callable(self, source: Source, node: ast.AST) -> Function | Class | None:
+        if isinstance(node, ast.Name):
+            nested = self._nested(source, node)
+            return nested or self.find(source, source.name(node))
+        if not isinstance(node, ast.Attribute):
+            return None
+        owner = self.class_of(source, node.value)
+        if owner is not None:
+            return self.method(owner, node.attr)
+        found = self.find(source, source.name(node))
+        if found is not None:
+            return found
+        if node.attr not in _COMMON and len(self._owners[node.attr]) == 1:
+            return self._owners[node.attr][0].methods[node.attr]
+        return None
+
+    def _nested(self, source: Source, node: ast.Name) -> Function | None:
+        """A function defined inside of one that the name stands in."""
+        inside = source.function(node)
+        while inside is not None:
+            found = self._inner.get(inside, {}).get(node.id)
+            if found is not None:
+                return found
+            inside = source.function(inside)
+        return None
+
+    def class_of(self, source: Source, node: ast.AST) -> Class | None:
+        """The project's class of which an expression is an instance."""
+        if dotted(node) == "self":
+            return self._enclosing(source, node)
+        if isinstance(node, ast.Name):
+            made = self.assigned(source, node, node.id)
+        elif isinstance(node, ast.Attribute) and dotted(node.value) == "self":
+            owner = self._enclosing(source, node)
+            made = self._attribute(owner, node.attr) if owner is not None else None
+            if owner is not None and made is not None:
+                source = owner.source
+        else:
+            made = node if isinstance(node, ast.Call) else None
+        while isinstance(made, ast.Call):
+            found = self.find(source, source.name(made.func))
+            if isinstance(found, Class):
+                return found
+            # model = Net().to(device)
+            made = (
+                made.func.value if isinstance(made.func, ast.Attribute) and made.func.attr in ("to", "cuda") else None
+            )
+        return None
+
+    def _enclosing(self, source: Source, node: ast.AST) -> Class | None:
+        return next((self.classes[here] for here in source.around(node) if isinstance(here, ast.ClassDef)), None)
+
+    def _attribute(self, owner: Class, name: str) -> ast.expr | None:
+        return next((c.attributes[name] for c in self.family(owner) if name in c.attributes), None)
+
+    def method(self, owner: Class, name: str) -> Function | None:
+        """Of a class or of those of the project that it inherits from."""
+        return next((c.methods[name] for c in self.family(owner) if name in c.methods), None)
+
+    def family(self, owner: Class) -> Iterator[Class]:
+        """A class and those of the project that it inherits from."""
+        seen, stack = set(), [owner]
+        while stack:
+            one = stack.pop()
+            if id(one) not in seen:
+                seen.add(id(one))
+                yield one
+                stack += [base for name in one.bases if isinstance(base := self.find(one.source, name), Class)]
+
+    def ancestors(self, owner: Class) -> set[str]:
+        """Full names of all classes that it inherits from, as far as they can be read."""
+        return {name for one in self.family(owner) for name in one.bases}
+
+    def is_module(self, owner: Class) -> bool:
+        """Whether it is one of torch's modules."""
+        return any(
+            name.split(".")[-1] in ("Module", "LightningModule", "BaseModule", "BaseModel", "Sequential")
+            for name in self.ancestors(owner)
+        )
+
+    def find(self, source: Source, name: str) -> Function | Class | None:
+        """What a full name, as seen from a file, stands for in the project."""
+        for _ in range(_HOPS):
+            if not name:
+                return None
+            if "." not in name:
+                return self._tops[source].get(name)
+            where, _, last = name.rpartition(".")
+            module = self._module(source, where or ".")
+            if module is None:
+                return self._static(source, where, last)
+            found = self._tops[module].get(last)
+            if found is not None:
+                return found
+            source, name = module, module.imports.get(last, "")
+        return None
+
+    def _static(self, source: Source, where: str, last: str) -> Function | None:
+        owner = self._tops[source].get(where)
+        return self.method(owner, last) if isinstance(owner, Class) else None
+
+    def _module(self, source: Source, name: str) -> Source | None:
+        """The file that a module's name, as seen from a file, stands for."""
+        dots = len(name) - len(name.lstrip("."))
+        words = [word for word in name.split(".") if word]
+        if dots:
+            folder = source.path.parent
+            for _ in range(dots - 1):
+                folder = folder.parent
+            target = folder.joinpath(*words)
+            return next(
+                (s for s in self._files.get(words[-1] if words else folder.name, ()) if _is_at(s.path, target)), None
+            )
+        if not words:
+            return None
+        fits = [s for s in self._files.get(words[-1], ()) if _words(s.path)[-len(words) :] == words]
+        return max(fits, key=lambda s: _shared(s.path, source.path), default=None)
+
+
+def _words(path: Path) -> list[str]:
+    """The module's name, with every folder above it."""
+    parts = list(path.with_suffix("").parts)
+    return parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts
+
+
+def _is_at(path: Path, target: Path) -> bool:
+    return path in (target.with_suffix(".py"), target / "__init__.py")
+
+
+def _shared(one: Path, other: Path) -> int:
+    """How many folders two files have in common."""
+    count = 0
+    for a, b in zip(one.parts, other.parts, strict=False):
+        if a != b:
+            break
+        count += 1
+    return count

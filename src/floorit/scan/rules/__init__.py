@@ -1,0 +1,8 @@
+"""Every rule, in the order in which findings of the same line are shown."""
+
+from __future__ import annotations
+
+from floorit.scan.rule import Rule
+from floorit.scan.rules import blocking
+
+ALL: tuple[Rule, ...] = (*blocking.RULES,)

@@ -1,0 +1,116 @@
+"""Calls that wait for the GPU in every step."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from floorit.scan.edits import Edit, remove
+from floorit.scan.heat import Place
+from floorit.scan.kinds import Kind
+from floorit.scan.rule import Match, Rule, Scene
+from floorit.scan.source import last_word
+
+_NUMPY = ("numpy.", "np.", "math.", "random.")
+_COPIES = ("cpu", "numpy", "tolist")
+
+
+def _items(scene: Scene) -> Iterator[Match]:
+    for call, value in scene.methods("item", Place.STEP):
+        if not call.args and _may_be_on_device(scene, value):
+            yield Match(call)
+
+
+def _copies(scene: Scene) -> Iterator[Match]:
+    """The innermost of `x.detach().cpu().numpy()`; what follows it is no wait of its own."""
+    for call, value in scene.methods("cpu", Place.STEP):
+        if not call.args and _may_be_on_device(scene, value) and not _is_module(scene, value):
+            yield Match(call)
+
+
+def _lists(scene: Scene) -> Iterator[Match]:
+    for name in ("tolist", "numpy"):
+        for call, value in scene.methods(name, Place.STEP):
+            if scene.kinds.is_on_device(scene.source, value):
+                yield Match(call, f"`.{name}()` of a tensor on the GPU, in every step")
+
+
+def _synchronizes(scene: Scene) -> Iterator[Match]:
+    for call in scene.calls(Place.STEP):
+        if scene.name(call.func) == "torch.cuda.synchronize":
+            yield Match(call, edits=_taken_out(scene, call))
+
+
+def _empties(scene: Scene) -> Iterator[Match]:
+    for call in scene.calls(Place.STEP):
+        if scene.name(call.func) == "torch.cuda.empty_cache":
+            yield Match(call, edits=_taken_out(scene, call))
+
+
+def _may_be_on_device(scene: Scene, value: ast.expr) -> bool:
+    """Whether nothing says that it lies elsewhere, or is no tensor."""
+    if scene.kinds.of(scene.source, value) is Kind.HOST:
+        return False
+    parts = [part for part in ast.walk(value) if isinstance(part, (ast.Name, ast.Attribute))]
+    return not any((scene.name(part) + ".").startswith(_NUMPY) or last_word(part) in _COPIES for part in parts)
+
+
+def _is_module(scene: Scene, value: ast.expr) -> bool:
+    owner = scene.project.class_of(scene.source, value)
+    return (owner is not None and scene.project.is_module(owner)) or "model" in last_word(value).lower()
+
+
+def _taken_out(scene: Scene, call: ast.Call) -> tuple[Edit, ...]:
+    statement = scene.source.statement(call)
+    is_alone = isinstance(statement, ast.Expr) and statement.value is call
+    return (remove(statement),) if is_alone else ()
+
+
+_WAITS = "the host waits until the GPU has done all it was given, and then has nothing ready for it"
+
+RULES = (
+    Rule(
+        code="item",
+        message="`.item()` in every step",
+        costs=_WAITS,
+        instead="keep the tensor (`.detach()`), add it up on the GPU, and read it every few dozen steps",
+        finding="sync-bound",
+        match=_items,
+    ),
+    Rule(
+        code="cpu-copy",
+        message="`.cpu()` in every step",
+        costs=_WAITS,
+        instead="keep it on the GPU, or copy it every few dozen steps",
+        finding="sync-bound",
+        match=_copies,
+    ),
+    Rule(
+        code="list-copy",
+        message="a tensor on the GPU is made a list or an array in every step",
+        costs=_WAITS,
+        instead="compute with the tensor itself, or copy it every few dozen steps",
+        finding="sync-bound",
+        match=_lists,
+    ),
+    Rule(
+        code="synchronize",
+        message="`torch.cuda.synchronize()` in every step",
+        costs=_WAITS,
+        instead="take it out; time with CUDA events instead",
+        unsafe="times that the program takes itself around it then mean something else",
+        fix="sync-off",
+        finding="sync-bound",
+        match=_synchronizes,
+    ),
+    Rule(
+        code="empty-cache",
+        message="`torch.cuda.empty_cache()` in every step",
+        costs="it waits for the GPU, and what it gives back must be asked of the driver again in the next step",
+        instead="take it out",
+        unsafe="a program that shares its GPU may count on the memory",
+        fix="sync-off",
+        finding="sync-bound",
+        match=_empties,
+    ),
+)

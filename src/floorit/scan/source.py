@@ -1,0 +1,198 @@
+"""One Python file as rules read it: its nodes by kind, what each stands in, what its names mean."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+FunctionNode: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda"
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_Node = TypeVar("_Node", bound=ast.AST)
+_IGNORE = re.compile(r"#\s*floorit:\s*ignore(?:\[([^\]]*)\])?")
+_ALL = "*"
+
+
+class Unreadable(Exception):
+    """A file that is no Python; says why, and where."""
+
+    def __init__(self, reason: str, line: int = 1) -> None:
+        super().__init__(reason)
+        self.reason, self.line = reason, line
+
+
+class Source:
+    """A file that could be parsed."""
+
+    def __init__(self, path: Path, text: str, tree: ast.Module) -> None:
+        self.path = path
+        self.text = text
+        self.lines = text.splitlines()
+        self.tree = tree
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self._functions: dict[ast.AST, FunctionNode | None] = {}
+        self._by_kind: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+        self._gather()
+        self.imports = _imports(self)
+        self.ignored = _ignored(text)
+
+    def _gather(self) -> None:
+        stack: list[ast.AST] = [self.tree]
+        while stack:
+            node = stack.pop()
+            self._by_kind[type(node)].append(node)
+            children = list(ast.iter_child_nodes(node))
+            for child in children:
+                self.parents[child] = node
+            stack.extend(reversed(children))
+
+    def all(self, *kinds: type[_Node]) -> Iterator[_Node]:
+        """Every node of these kinds, in the order of the text within each."""
+        for kind in kinds:
+            yield from self._by_kind.get(kind, ())  # type: ignore[misc]
+
+    def functions(self) -> Iterator[FunctionNode]:
+        """Every function, method and lambda."""
+        yield from self.all(ast.FunctionDef)
+        yield from self.all(ast.AsyncFunctionDef)
+        yield from self.all(ast.Lambda)
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """What a node stands in, from the inside out."""
+        here = self.parents.get(node)
+        while here is not None:
+            yield here
+            here = self.parents.get(here)
+
+    def function(self, node: ast.AST) -> FunctionNode | None:
+        """The innermost function that a node stands in; its decorators and defaults stand outside of it."""
+        if node not in self._functions:
+            self._functions[node] = self._find_function(node)
+        return self._functions[node]
+
+    def _find_function(self, node: ast.AST) -> FunctionNode | None:
+        before = node
+        for here in self.around(node):
+            if isinstance(here, FUNCTIONS) and (
+                isinstance(here, ast.Lambda) or any(before is statement for statement in here.body)
+            ):
+                return here
+            before = here
+        return None
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The innermost statement that a node is part of."""
+        while not isinstance(node, ast.stmt):
+            node = self.parents[node]
+        return node
+
+    def name(self, node: ast.AST) -> str:
+        """What an expression refers to by its full name: `F.relu` is torch.nn.functional.relu; "" where it has none."""
+        words = dotted(node)
+        if not words:
+            return ""
+        first, _, rest = words.partition(".")
+        first = self.imports.get(first, first)
+        return f"{first}.{rest}" if rest else first
+
+    def is_ignored(self, line: int, code: str) -> bool:
+        """Whether a comment at a line says that this finding is not wanted there."""
+        codes = self.ignored.get(line, ())
+        return _ALL in codes or code in codes
+
+
+def read(path: Path) -> Source:
+    """Parse a file, or say why that can't be done."""
+    try:
+        data = path.read_bytes()
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        text = data.decode(encoding)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of other people's escapes
+            tree = ast.parse(text, filename=str(path))
+    except SyntaxError as error:
+        raise Unreadable(error.msg or "no Python", error.lineno or 1) from None
+    except (ValueError, LookupError) as error:  # null bytes, wrong encoding
+        raise Unreadable(str(error)) from None
+    except RecursionError:
+        raise Unreadable("nested too deeply") from None
+    except OSError as error:
+        raise Unreadable(error.strerror or "cannot be read") from None
+    return Source(path, text, tree)
+
+
+def dotted(node: ast.AST) -> str:
+    """`a.b.c` as it is written; "" for anything else."""
+    words = []
+    while isinstance(node, ast.Attribute):
+        words.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([node.id, *reversed(words)])
+
+
+def last_word(node: ast.AST) -> str:
+    """`c` of `a.b.c`, also where what stands before is no name."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def argument(call: ast.Call, name: str, position: int | None = None) -> ast.expr | None:
+    """What a call is given as `name`, or in that place."""
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    if position is not None and position < len(call.args) and not any(map(_is_starred, call.args[: position + 1])):
+        return call.args[position]
+    return None
+
+
+def has_stars(call: ast.Call) -> bool:
+    """Whether a call is given arguments that can't be seen."""
+    return any(map(_is_starred, call.args)) or any(keyword.arg is None for keyword in call.keywords)
+
+
+def is_constant(node: ast.AST | None, *values: object) -> bool:
+    """Whether an expression is one of these constants, `False` not being 0."""
+    return isinstance(node, ast.Constant) and any(
+        node.value is v or (node.value == v and type(node.value) is type(v)) for v in values
+    )
+
+
+def _is_starred(node: ast.AST) -> bool:
+    return isinstance(node, ast.Starred)
+
+
+def _imports(source: Source) -> dict[str, str]:
+    """Local name -> what it stands for. Names of a relative import keep their dots."""
+    found: dict[str, str] = {}
+    for node in source.all(ast.Import):
+        for alias in node.names:
+            found[alias.asname or alias.name.partition(".")[0]] = (
+                alias.name if alias.asname else alias.name.partition(".")[0]
+            )
+    for imported in source.all(ast.ImportFrom):
+        for alias in imported.names:
+            where = "." * imported.level + (imported.module or "")
+            found[alias.asname or alias.name] = where + ("" if where.endswith(".") else ".") + alias.name
+    return found
+
+
+def _ignored(text: str) -> dict[int, set[str]]:
+    found: dict[int, set[str]] = {}
+    if "floorit" not in text:
+        return found
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _IGNORE.search(line)
+        if match is not None:
+            found[number] = {code.strip() for code in match[1].split(",")} if match[1] else {_ALL}
+    return found
