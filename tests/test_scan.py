@@ -2,12 +2,14 @@
 
 import contextlib
 import io
+import json
 import re
 import runpy
 from pathlib import Path
 
 import pytest
 
+from floorit.cli import main
 from floorit.scan.rewrite import rewritten
 from floorit.scan.rules import ALL
 from floorit.scan.scan import Result, scan
@@ -75,3 +77,110 @@ def test_a_fixed_program_trains_to_the_same_losses_and_has_nothing_left_to_fix(p
     before = printed(path)
     assert "loss" in before, "the fixture prints its losses"
     assert printed(changed) == before
+
+
+# -- the command ------------------------------------------------------------------------------------------------------
+
+TRAINS = """\
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = 0.0
+for step in range(20):
+    loss = model(torch.randn(8, 4)).square().mean()
+    loss.backward()
+    optimizer.step()
+    total += loss.item()
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(TRAINS)
+    return tmp_path
+
+
+def run_scan(*words: str) -> int:
+    return main(["scan", *words])
+
+
+def test_a_finding_is_shown_with_its_line_and_what_to_do(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_scan("--select", "item") == 1
+    shown = capsys.readouterr().out
+    assert "train.py:11:14 item" in shown
+    assert "total += loss.item()" in shown
+    assert RULES["item"].instead in shown
+    assert "1 finding in 1 file" in shown
+
+
+@pytest.mark.parametrize(
+    "comment", ["# floorit: ignore", "# floorit: ignore[item]", "# floorit: ignore[cpu-copy, item]"]
+)
+def test_a_comment_keeps_a_line_as_it_is(project: Path, comment: str) -> None:
+    (project / "train.py").write_text(TRAINS.rstrip("\n") + f"  {comment}\n")
+    assert run_scan("--select", "item") == 0
+
+
+def test_a_comment_for_another_code_does_not(project: Path) -> None:
+    (project / "train.py").write_text(TRAINS.rstrip("\n") + "  # floorit: ignore[cpu-copy]\n")
+    assert run_scan("--select", "item") == 1
+
+
+def test_the_projects_own_settings_hold_and_the_command_line_is_above_them(project: Path) -> None:
+    (project / "pyproject.toml").write_text('[tool.floorit.scan]\nselect = ["item"]\nexclude = ["train*"]\n')
+    assert run_scan() == 0
+    assert run_scan("--exclude", "nothing") == 1
+    assert run_scan("train.py", "--exclude", "nothing", "--select", "cpu-copy") == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('select = ["itm"]', "did you mean item?"),
+        ("selects = []", "unknown field `selects`"),
+        ("select = 3", "Expected `array | null`, got `int`"),
+        ("select = [", "cannot be read"),
+    ],
+)
+def test_settings_that_make_no_sense_are_one_line(
+    project: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    (project / "pyproject.toml").write_text(f"[tool.floorit.scan]\n{text}\n")
+    assert run_scan() == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert len(error.splitlines()) == 1 or "TOML" in error or "Invalid" in error
+
+
+def test_files_that_are_no_python_are_named_and_the_rest_is_read(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "broken.py").write_text("for step in\n")
+    (project / "binary.py").write_bytes(b"\x00\x01\xff\xfe" * 9)
+    (project / "latin.py").write_bytes("# -*- coding: latin-1 -*-\nname = 'é'\n".encode("latin-1"))
+    (project / "wrong.py").write_bytes("name = 'é'\n".encode("latin-1"))
+    (project / "deep.py").write_text("x = " + "(" * 5000 + ")" * 5000)
+    (project / "empty.py").write_text("")
+    assert run_scan("--select", "item") == 1
+    shown = capsys.readouterr().out
+    for name in ("broken.py:1", "binary.py:1", "wrong.py:1", "deep.py:1"):
+        assert f"{name} not read: " in shown
+    assert "latin.py" not in shown
+    assert "train.py:11:14 item" in shown
+
+
+def test_json_has_what_the_terminal_says(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_scan("--json", "--select", "item", "--exit-zero") == 0
+    written = json.loads(capsys.readouterr().out)
+    assert written["trains"] is True
+    assert [(f["code"], f["file"], f["line"]) for f in written["findings"]] == [("item", "train.py", 11)]
+    assert "edits" not in written["findings"][0]
+
+
+def test_where_nothing_trains_that_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "train.py").write_text("print('hello')\n")
+    assert run_scan() == 0
+    assert "no loop that trains was found" in capsys.readouterr().out

@@ -20,6 +20,10 @@ from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
 from floorit.fixes import asked
 from floorit.report import beside, build, model, terminal, words
+from floorit.scan import options as scan_options
+from floorit.scan import output as scanned
+from floorit.scan import scan
+from floorit.scan.rules import ALL as ALL_RULES
 from floorit.trial import attempt, store
 from floorit.trial.table import render as render_trials
 from floorit.truth import Scale
@@ -250,6 +254,32 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
+def _scan(options: argparse.Namespace) -> int:
+    if options.rules:
+        scanned.show(scanned.render_rules(ALL_RULES), sys.stdout)
+        return 0
+    wanted = scan_options.settled(options.paths, options.select, options.ignore, options.exclude)
+    result = scan.scan(options.paths, wanted.rules(), wanted.exclude)
+    if options.diff or options.fix:
+        _mend(result, options)
+    if options.json:
+        sys.stdout.buffer.write(scanned.to_json(result))
+    elif not options.diff:
+        scanned.show(scanned.render(result), sys.stdout)
+    return 1 if (result.findings or result.problems) and not options.exit_zero else 0
+
+
+def _mend(result: scan.Result, options: argparse.Namespace) -> None:
+    from floorit.scan import mend  # LibCST takes 0.2 s to import, which other verbs need not wait for
+
+    for change in mend.changes(result.findings):
+        if options.diff:
+            sys.stdout.write(change.diff())
+        if options.fix:
+            change.write()
+            print(f"floorit: {scanned.plural(change.count, 'finding')} mended in {change.file}", file=sys.stderr)
+
+
 def _env(options: argparse.Namespace) -> int:
     environment = launch.with_torch(hardware.examine(Path.cwd()))
     if options.json:
@@ -263,6 +293,7 @@ _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
     "try": _try,
     "report": _report,
+    "scan": _scan,
     "demo": _demo,
     "env": _env,
 }

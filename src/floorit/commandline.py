@@ -54,7 +54,7 @@ _SCAN_EXAMPLES = """\
 examples:
   floorit scan                          the folder one is in
   floorit scan train.py src/
-  floorit scan --diff src/ | git apply
+  floorit scan --diff src/ > speed.patch     the changes that leave results as they are
   floorit scan --select item,no-workers src/
 
 A line with `# floorit: ignore[CODE]` is left alone. Settings: [tool.floorit.scan] in pyproject.toml.

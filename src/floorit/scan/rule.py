@@ -74,6 +74,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     line: int
     column: int
+    lines: tuple[int, int]  # first and last of the statement, or of the loop
     message: str
     costs: str
     instead: str

@@ -15,7 +15,7 @@ from floorit.scan.kinds import Kinds
 from floorit.scan.project import Project
 from floorit.scan.rule import Finding, Match, Problem, Rule, Scene
 from floorit.scan.rules import ALL
-from floorit.scan.source import Unreadable, read
+from floorit.scan.source import Source, Unreadable, read
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +58,7 @@ def _finding(scene: Scene, rule: Rule, match: Match) -> Finding:
         file=shown(source.path),
         line=line,
         column=column + 1,
+        lines=_lines(source, node),
         message=match.message or rule.message,
         costs=rule.costs,
         instead=match.instead or rule.instead,
@@ -69,6 +70,14 @@ def _finding(scene: Scene, rule: Rule, match: Match) -> Finding:
         function="" if inside is None or isinstance(inside, ast.Lambda) else inside.name,
         edits=match.edits,
     )
+
+
+def _lines(source: Source, node: ast.AST) -> tuple[int, int]:
+    """Of the statement that a node is in; of a condition, or of what a loop goes through, its own."""
+    statement = source.statement(node) if not isinstance(node, ast.mod) else node
+    whole = statement if statement is node or not hasattr(statement, "body") else node
+    first = getattr(whole, "lineno", 1)
+    return first, getattr(whole, "end_lineno", None) or first
 
 
 def shown(path: Path) -> str:

@@ -111,9 +111,7 @@ class Source:
 def read(path: Path) -> Source:
     """Parse a file, or say why that can't be done."""
     try:
-        data = path.read_bytes()
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        text = data.decode(encoding)
+        text, _ = decoded(path.read_bytes())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of other people's escapes
             tree = ast.parse(text, filename=str(path))
@@ -126,6 +124,12 @@ def read(path: Path) -> Source:
     except OSError as error:
         raise Unreadable(error.strerror or "cannot be read") from None
     return Source(path, text, tree)
+
+
+def decoded(data: bytes) -> tuple[str, str]:
+    """The text of a file, and the encoding that it names."""
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    return data.decode(encoding), encoding
 
 
 def dotted(node: ast.AST) -> str:
