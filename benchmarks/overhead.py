@@ -2,8 +2,8 @@
 
 In every round each arm is a fresh process. They take turns: a turn is a short stretch of steps, one process trains
 while the others wait, in random order, so that what else the machine does falls on all of them alike. They train on the
-same core, another in each round. Each turn is compared with the bare program's turn beside it; the interval is over
-rounds. What is measured is a program that has trained for a while: what comes once in a run is over by then. The
+same core, another in each round. Each turn is compared with those of the bare program beside it, of which there are
+two (so that one can be compared with the other: A/A); the interval is over rounds. What is measured is a program that has trained for a while: what comes once in a run is over by then. The
 promise that is checked: at most 1 % of a step or 0.05 ms, whichever is larger.
 """
 
@@ -207,7 +207,7 @@ def rows(rounds, options):
 
 def row(rounds, size, arm, statistic):
     """One arm against bare, over the rounds."""
-    ratios = [ratio(r[size][BARE], r[size][arm], statistic) for r in rounds if arm in r[size]]
+    ratios = [ratio(r[size], arm, statistic) for r in rounds if arm in r[size]]
     over_rounds = stats.mean(np.array(ratios))
     percent = [100 * math.expm1(x) for x in (over_rounds.value, over_rounds.low, over_rounds.high)]
     step = statistics.median(turn[OF_TURN[statistic]] for r in rounds for turn in r[size][BARE])
@@ -226,13 +226,22 @@ def row(rounds, size, arm, statistic):
     }
 
 
-def ratio(bare, with_arm, statistic):
-    """The log of how much longer a step takes: in all turns together for the mean, else in the middle one."""
+def ratio(turns, arm, statistic):
+    """The log of how much longer a step takes than bare: in all turns together for the mean, else in the middle ones."""
     kind = OF_TURN[statistic]
-    pairs = [(a[kind], b[kind]) for a, b in zip(bare, with_arm, strict=False)]
+    bare = [turns[BARE]] if arm == AGAIN else [turns[BARE], turns[AGAIN]]
+    beside = [statistics.fmean(math.log(turn[kind]) for turn in at_once) for at_once in zip(*bare, strict=True)]
     if statistic == "mean":
-        return math.log(sum(b for _, b in pairs) / sum(a for a, _ in pairs))
-    return statistics.median(math.log(b / a) for a, b in pairs)
+        count = len(turns[arm])
+        usual = statistics.fmean(turn[kind] for each in bare for turn in each[:count])
+        return math.log(statistics.fmean(turn[kind] for turn in turns[arm]) / usual)
+    return middle([math.log(turn[kind]) - before for turn, before in zip(turns[arm], beside, strict=False)])
+
+
+def middle(values):
+    """The mean of the middle half: as deaf to outliers as the median, and less noisy."""
+    quarter = len(values) // 4
+    return statistics.fmean(sorted(values)[quarter : len(values) - quarter])
 
 
 def about(rounds, program):

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from floorit import commandline, demo, floorrun, hardware, headroom, imagecosts, launch, live, runfile, telemetry, usage
-from floorit.analyse import trace
+from floorit.analyse import habits, trace
 from floorit.analyse.alternatives import Measured
 from floorit.commandline import FOLDER
 from floorit.declared import gather
@@ -152,6 +152,7 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
         seconds=seconds,
         cpu_seconds=_cpu_of_children() - before,
         told=told,
+        read=scan.of_run(habits.files([*watcher.reader.run(), *watcher.reader.workers.values()])),
         headroom=memory.sum_up(),
         usage=used.sum_up(),
     )

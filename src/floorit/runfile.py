@@ -11,6 +11,7 @@ from floorit.declared import Told
 from floorit.errors import RecordError
 from floorit.events import Headroom, Rates, Usage
 from floorit.hardware import Environment
+from floorit.scan.rule import Finding
 
 NAME = "run.json"
 # What else is in a run's folder: the record, and all that belongs to the run without the data path.
@@ -46,6 +47,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     headroom: Headroom | None = None  # as seen from outside
     usage: list[Usage] = []  # of the loaders' workers
     images: Measured | None = None  # what operations on images cost; None: it was not wished for
+    read: list[Finding] = []  # what reading the program's files says, as they were then
     told: Told | None = None  # what was declared, as its files were when the program ended
 
 

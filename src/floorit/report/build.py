@@ -8,7 +8,20 @@ import msgspec
 import numpy as np
 
 from floorit import diagnose, vitals
-from floorit.analyse import alternatives, gpu, job, ledger, limit, machine, memory, overrides, ranks, settings, syncs
+from floorit.analyse import (
+    alternatives,
+    gpu,
+    habits,
+    job,
+    ledger,
+    limit,
+    machine,
+    memory,
+    overrides,
+    ranks,
+    settings,
+    syncs,
+)
 from floorit.analyse import input as loader_input
 from floorit.diagnose import memory as memory_findings
 from floorit.diagnose import verdict
@@ -124,6 +137,7 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
         machine=vital,
         syncs=points,
         settings=in_force,
+        habits=habits.find(run.read, first.ledger, points, reader.workers_of(first.process)),
         findings=findings,
         missing=[
             *bare.missing,

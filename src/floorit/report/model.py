@@ -6,6 +6,7 @@ import msgspec
 
 from floorit.analyse.floor import Floor
 from floorit.analyse.gpu import Gpu
+from floorit.analyse.habits import Habit
 from floorit.analyse.input import Workers
 from floorit.analyse.job import Job
 from floorit.analyse.ledger import Entry
@@ -100,6 +101,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     syncs: list[SyncPoint]
     settings: list[Setting]
     overrides: list[Override] = []  # fixes applied from outside
+    habits: list[Habit] = []  # lines that took time, and what reading them says
     findings: list[Finding]
     out_of_memory: OutOfMemory | None = None
     missing: list[Missing]

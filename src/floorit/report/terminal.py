@@ -18,6 +18,7 @@ from floorit.analyse.settings import Setting
 from floorit.diagnose.settings import word
 from floorit.hardware import Environment
 from floorit.report import findings, images
+from floorit.report import habits as of_source
 from floorit.report import overrides as of_overrides
 from floorit.report import parts as of_model
 from floorit.report.model import NO_CUDA, PHYSICAL, Report
@@ -105,7 +106,8 @@ def render(report: Report) -> RenderableType:
         parts += of_model.render(report.parts, report.parts_how)
         if report.floor is not None:
             parts += [_floor(report.floor), Text()]
-        parts += [*_lines(report), *_settings(report.settings), *findings.render(report.findings)]
+        parts += [*_lines(report), *of_source.render(report.habits), *_settings(report.settings)]
+        parts += findings.render(report.findings)
     parts += [*of_overrides.render(report.overrides), *_missing(report), *_footer(report)]
     return Group(*parts)
 

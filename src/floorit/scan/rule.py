@@ -84,6 +84,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     fixable: bool  # by --fix
     text: str  # of the line
     function: str
+    finding: str = ""  # of a run, that would show what it costs
     edits: tuple[Edit, ...] = ()
 
 

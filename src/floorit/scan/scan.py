@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -38,14 +38,31 @@ def scan(paths: Iterable[Path], rules: tuple[Rule, ...] = ALL, exclude: tuple[st
     project = Project(sources)
     heat = Heat(project)
     kinds = Kinds(project, heat)
-    findings = [finding for source in sources for finding in _of_file(Scene(source, project, heat, kinds), rules)]
+    findings: list[Finding] = []
+    for source in sources:
+        found, failed = _of_file(Scene(source, project, heat, kinds), rules)
+        findings += found
+        problems += failed
     return Result(files=len(sources), trains=heat.trains, findings=findings, problems=problems)
 
 
-def _of_file(scene: Scene, rules: tuple[Rule, ...]) -> Iterator[Finding]:
-    found = [_finding(scene, rule, match) for rule in rules for match in rule.match(scene)]
+def of_run(paths: Iterable[str]) -> list[Finding]:
+    """What there is to say of files that a run was seen in; their names are whole, as in its record."""
+    found = scan([Path(path) for path in paths if Path(path).is_file()]).findings
+    return [msgspec.structs.replace(finding, file=str(Path(finding.file).absolute()), edits=()) for finding in found]
+
+
+def _of_file(scene: Scene, rules: tuple[Rule, ...]) -> tuple[list[Finding], list[Problem]]:
+    """A rule that stumbles over somebody's code is a fault of ours, and no reason to say nothing of the rest."""
+    found, problems = [], []
+    for rule in rules:
+        try:
+            found += [_finding(scene, rule, match) for match in rule.match(scene)]
+        except Exception as error:
+            reason = f"the rule {rule.code} failed: {type(error).__name__}: {error}"
+            problems.append(Problem(file=shown(scene.source.path), line=1, reason=reason))
     found.sort(key=lambda finding: (finding.line, finding.column))
-    yield from (f for f in found if not scene.source.is_ignored(f.line, f.code))
+    return [f for f in found if not scene.source.is_ignored(f.line, f.code)], problems
 
 
 def _finding(scene: Scene, rule: Rule, match: Match) -> Finding:
@@ -68,6 +85,7 @@ def _finding(scene: Scene, rule: Rule, match: Match) -> Finding:
         fixable=bool(match.edits) and rule.risk == "exact" and not rule.unsafe,
         text=source.lines[line - 1].strip() if line <= len(source.lines) else "",
         function="" if inside is None or isinstance(inside, ast.Lambda) else inside.name,
+        finding=rule.finding,
         edits=match.edits,
     )
 
