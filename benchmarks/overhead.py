@@ -2,9 +2,10 @@
 
 In every round each arm is a fresh process. They take turns: a turn is a short stretch of steps, one process trains
 while the others wait, in random order, so that what else the machine does falls on all of them alike. They train on the
-same core, another in each round. Each turn is compared with those of the bare program beside it, of which there are
-two (so that one can be compared with the other: A/A); the interval is over rounds. What is measured is a program that has trained for a while: what comes once in a run is over by then. The
-promise that is checked: at most 1 % of a step or 0.05 ms, whichever is larger.
+same core, another in each round. The bare program is there twice: one is compared with the other (A/A), and each turn
+of another arm with the turns of both beside it. The interval is over rounds. What is measured is a program that has
+trained for a while: what comes once in a run is over by then. The promise that is checked: at most 1 % of a step or
+0.05 ms, whichever is larger.
 """
 
 import argparse
@@ -227,7 +228,7 @@ def row(rounds, size, arm, statistic):
 
 
 def ratio(turns, arm, statistic):
-    """The log of how much longer a step takes than bare: in all turns together for the mean, else in the middle ones."""
+    """The log of how much longer a step takes than bare: in all turns for the mean, else in the middle ones."""
     kind = OF_TURN[statistic]
     bare = [turns[BARE]] if arm == AGAIN else [turns[BARE], turns[AGAIN]]
     beside = [statistics.fmean(math.log(turn[kind]) for turn in at_once) for at_once in zip(*bare, strict=True)]
