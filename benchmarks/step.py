@@ -82,15 +82,17 @@ class Training:
         self.model = network(blocks, width).to(device)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
         self.loader = DataLoader(data(width, batch), batch_size=batch, shuffle=True, num_workers=0)
-        self.batches = iter(self.loader)
 
     def run(self, steps):
-        """Seconds from the end of each step to the end of the next, and of them all until the device is done."""
+        """Seconds from the end of each step to the end of the next, and of them all until the device is done.
+
+        A pass over the data begins with each turn: a pause in the midst of one is what no program has.
+        """
         model, optimizer, device = self.model, self.optimizer, self.device
         times = []
         began = last = time.perf_counter()
         while len(times) < steps:
-            for inputs, targets in self.batches:
+            for inputs, targets in self.loader:
                 inputs, targets = inputs.to(device, non_blocking=True), targets.to(device, non_blocking=True)
                 loss = nn.functional.cross_entropy(model(inputs), targets)
                 optimizer.zero_grad()
@@ -101,8 +103,6 @@ class Training:
                 last = now
                 if len(times) == steps:
                     break
-            else:
-                self.batches = iter(self.loader)
         if device == "cuda":
             torch.cuda.synchronize()
         return times, time.perf_counter() - began

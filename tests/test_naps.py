@@ -138,10 +138,21 @@ def test_a_second_step_without_a_batch_is_a_surprise(asleep):
     assert asleep.hook.is_in
 
 
-def test_after_some_surprises_it_naps_no_more(loop):
-    for _ in range(naps.MOST_SURPRISES):
+def test_each_surprise_makes_it_wait_twice_as_long(loop):
+    for needed in (2 * naps.ALIKE, 4 * naps.ALIKE):
         loop.naps.surprised()
+        assert not loop.trains(needed - 1).naps.is_regular
+        assert loop.trains(2).naps.is_regular  # a row is judged when the next begins
+
+
+def test_steps_that_never_are_alike_are_not_judged_for_ever(loop):
+    loop.trains(naps.PATIENCE + 2, backwards=2)
     assert not loop.trains(2 * naps.ALIKE).naps.is_regular
+
+
+def test_a_surprise_late_in_a_run_is_no_reason_to_give_up(loop):
+    loop.trains(naps.PATIENCE + naps.ALIKE).naps.surprised()
+    assert loop.trains(2 * naps.ALIKE + 1).naps.is_regular
 
 
 def test_a_forked_child_has_its_hooks(asleep):

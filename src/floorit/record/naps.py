@@ -30,12 +30,11 @@ from .wire import (
 )
 
 SHORT = 10e6  # nanoseconds: hooks are not felt in a longer step
-ALIKE = 300  # steps, before it first naps and after each surprise
+ALIKE = 300  # steps, before it first naps; twice as many after each surprise
 AWAKE = 8  # steps that are looked at closely between two naps
 # A step that is so many times as long as others, and as many nanoseconds, may hide what has not been seen before.
 LONG, LONG_AT_LEAST = 20, 10**8
-MOST_SURPRISES = 3  # after which it does not nap again
-PATIENCE = 20_000  # steps in which they must have been alike once; else it gives up
+PATIENCE = 20_000  # steps in which so many must have been alike once; else it gives up
 _SMOOTHING = 0.05  # what the last step adds to the mean
 _NEXT = (NEXT_IN, NEXT_FRESH_IN)
 _SURPRISES = frozenset((ADOPTED, FAILED, WINDOW_IN, IN + RECOMPUTE))
@@ -62,9 +61,9 @@ class Naps:
         self._is_called = False  # to wake at the next border
         self._next = 0  # backward passes after which it naps
         self._stepped = 0  # when the last step of a nap ended
-        self._surprises = 0
         self._mean = 0.0  # nanoseconds of a step
-        self._alike = self._seen = 0  # steps on end that were, and all of them
+        self._alike = self._seen = 0  # steps on end that were, and all of them since the last that was regular
+        self._enough = ALIKE
         self._forget_row()
 
     def give_up(self):
@@ -92,8 +91,10 @@ class Naps:
                 self._forget_row()
             elif kind in _SURPRISES:
                 self._is_odd = True
-        self.is_regular = self._alike >= ALIKE and self._mean < SHORT
-        if self._seen > PATIENCE and not self._alike:
+        self.is_regular = self._alike >= self._enough and self._mean < SHORT
+        if self.is_regular:
+            self._seen = 0
+        elif self._seen > max(PATIENCE, 2 * self._enough):
             self.give_up()
 
     def _end_row(self, now):
@@ -170,6 +171,4 @@ class Naps:
         self.wake()
         self.is_regular = False
         self._alike = 0
-        self._surprises += 1
-        if self._surprises >= MOST_SURPRISES:
-            self.give_up()
+        self._enough *= 2
