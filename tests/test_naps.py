@@ -108,6 +108,14 @@ def test_a_look_wakes_it_for_some_steps(asleep):
     assert not asleep.hook.is_in
 
 
+def test_woken_between_two_borders_it_naps_again_soon(asleep):
+    asleep.naps.wake()  # a pass over the data has ended
+    for _ in range(naps.AWAKE + 1):
+        assert asleep.log.attend is not None
+        asleep.asks_for_a_batch()
+    assert asleep.naps.is_asleep
+
+
 @pytest.mark.parametrize("what", ["window", "counting", "due", "stop_at"])
 def test_what_is_to_be_done_at_a_border_wakes_it(asleep, what):
     setattr(asleep.log, what, 10**9 if what == "stop_at" else object())

@@ -152,8 +152,10 @@ class Naps:
             for hooks in self._hooks:
                 hooks.reset()
             self.is_asleep = self._is_called = False
-            self._next = self._log.backwards + AWAKE
-            self._log.events.append((perf_counter_ns(), NAP_OUT))
+            log = self._log
+            self._next = log.backwards + AWAKE
+            log.attend = log.at_border  # the next nap begins there
+            log.events.append((perf_counter_ns(), NAP_OUT))
 
     def stepped(self, word):
         """An optimizer has stepped in a nap."""
