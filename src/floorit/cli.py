@@ -20,9 +20,8 @@ from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
 from floorit.fixes import asked
 from floorit.report import beside, build, model, terminal, words
-from floorit.scan import options as scan_options
 from floorit.scan import output as scanned
-from floorit.scan import scan
+from floorit.scan import preferences, scan
 from floorit.scan.rules import ALL as ALL_RULES
 from floorit.trial import attempt, store
 from floorit.trial.table import render as render_trials
@@ -259,7 +258,7 @@ def _scan(options: argparse.Namespace) -> int:
     if options.rules:
         scanned.show(scanned.render_rules(ALL_RULES), sys.stdout)
         return 0
-    wanted = scan_options.settled(options.paths, options.select, options.ignore, options.exclude)
+    wanted = preferences.settled(options.paths, options.select, options.ignore, options.exclude)
     result = scan.scan(options.paths, wanted.rules(), wanted.exclude)
     if options.diff or options.fix:
         _mend(result, options)

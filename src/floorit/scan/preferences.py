@@ -22,7 +22,7 @@ else:
 _FILE = "pyproject.toml"
 
 
-class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Preferences(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Codes of rules, and patterns of files."""
 
     select: tuple[str, ...] | None = None  # only these
@@ -46,26 +46,26 @@ def settled(
     select: tuple[str, ...] | None = None,
     ignore: tuple[str, ...] | None = None,
     exclude: tuple[str, ...] | None = None,
-) -> Options:
+) -> Preferences:
     """What was typed, and for the rest what the project's file says."""
     written = _written(next(iter(paths), Path()))
-    return Options(
+    return Preferences(
         select=written.select if select is None else select,
         ignore=written.ignore if ignore is None else ignore,
         exclude=written.exclude if exclude is None else exclude,
     )
 
 
-def _written(path: Path) -> Options:
+def _written(path: Path) -> Preferences:
     path = path.absolute()
     for folder in (path, *path.parents):
         file = folder / _FILE
         if file.is_file():
             return _read(file)
-    return Options()
+    return Preferences()
 
 
-def _read(file: Path) -> Options:
+def _read(file: Path) -> Preferences:
     try:
         table: Any = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -73,6 +73,6 @@ def _read(file: Path) -> Options:
     for word in ("tool", "floorit", "scan"):
         table = table.get(word, {}) if isinstance(table, dict) else {}
     try:
-        return msgspec.convert(table, Options)
+        return msgspec.convert(table, Preferences)
     except msgspec.ValidationError as error:
         raise UsageError(f"[tool.floorit.scan] in {file}: {error}") from None
