@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from floorit.scan.entries import Entries
 from floorit.scan.source import FunctionNode, Source, dotted
 
 _HOPS = 4  # that a name is followed through files that only hand it on
@@ -52,12 +53,14 @@ class Function:
 class Project:
     """The files that were read."""
 
-    def __init__(self, sources: list[Source]) -> None:
+    def __init__(self, sources: list[Source], configs: Iterable[Path] = ()) -> None:
         self.sources = sources
+        self.entries = Entries(sources, configs, self._assigned_once)
         self.functions: dict[ast.AST, Function] = {}
         self.classes: dict[ast.AST, Class] = {}
         self._tops: dict[Source, dict[str, Function | Class]] = {source: {} for source in sources}
         self._assigned: dict[tuple[Source, ast.AST | None], dict[str, ast.expr]] = {}
+        self._changed: set[tuple[Source, ast.AST | None, str]] = set()  # names that are set more than once
         self._inner: dict[ast.AST, dict[str, Function]] = defaultdict(dict)  # functions defined in a function
         self._owners: dict[str, list[Class]] = defaultdict(list)  # of a method's name
         self._files: dict[str, list[Source]] = defaultdict(list)  # by the last word of the module
@@ -83,6 +86,9 @@ class Project:
         for annotated in source.all(ast.AnnAssign):
             if annotated.value is not None:
                 self._assign(source, annotated.target, annotated.value)
+        for changed in source.all(ast.AugAssign):
+            if isinstance(changed.target, ast.Name):
+                self._changed.add((source, source.function(changed), changed.target.id))
         for call in source.all(ast.Call):
             inside = source.function(call)
             if inside is not None:
@@ -102,7 +108,9 @@ class Project:
     def _assign(self, source: Source, target: ast.AST, value: ast.expr) -> None:
         inside = source.function(target)
         if isinstance(target, ast.Name):
-            self._assigned.setdefault((source, inside), {}).setdefault(target.id, value)
+            names = self._assigned.setdefault((source, inside), {})
+            if names.setdefault(target.id, value) is not value:
+                self._changed.add((source, inside, target.id))
         elif isinstance(target, ast.Attribute) and dotted(target.value) == "self" and inside is not None:
             owner = self.functions[inside].owner
             if owner is not None:
@@ -112,13 +120,22 @@ class Project:
 
     def assigned(self, source: Source, node: ast.AST, name: str) -> ast.expr | None:
         """What a plain name that is read at `node` is first set to, in the functions around it or in the file."""
+        return self._set(source, node, name)[1]
+
+    def _assigned_once(self, source: Source, node: ast.AST, name: str) -> ast.expr | None:
+        """What a plain name that is read at `node` is set to, if that happens in one place only."""
+        inside, value = self._set(source, node, name)
+        return None if (source, inside, name) in self._changed else value
+
+    def _set(self, source: Source, node: ast.AST, name: str) -> tuple[ast.AST | None, ast.expr | None]:
+        """The function in which a name is set, and what to."""
         inside: ast.AST | None = node
         while inside is not None:
             inside = source.function(inside)
             value = self._assigned.get((source, inside), {}).get(name)
             if value is not None:
-                return value
-        return None
+                return inside, value
+        return None, None
 
     def called(self, source: Source, call: ast.Call) -> list[Function]:
         """The functions of the project that a call may run; none where that can't be told."""

@@ -29,13 +29,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 def scan(paths: Iterable[Path], rules: tuple[Rule, ...] = ALL, exclude: tuple[str, ...] = ()) -> Result:
     """Of every Python file there."""
+    paths = list(paths)
     sources, problems = [], []
     for path in files.python(paths, exclude):
         try:
             sources.append(read(path))
         except Unreadable as error:
             problems.append(Problem(file=shown(path), line=error.line, reason=error.reason))
-    project = Project(sources)
+    project = Project(sources, files.configs(paths, exclude))
     heat = Heat(project)
     kinds = Kinds(project, heat)
     findings = [finding for source in sources for finding in _of_file(Scene(source, project, heat, kinds), rules)]
