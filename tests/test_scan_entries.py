@@ -8,6 +8,7 @@ import pytest
 from floorit.declared import Value
 from floorit.scan import files
 from floorit.scan.project import Project
+from floorit.scan.scan import scan
 from floorit.scan.source import read
 
 
@@ -137,3 +138,9 @@ def test_files_of_tools_and_data_are_left_alone(tmp_path: Path) -> None:
         elsewhere__annotations_json='{"every": 1}',
     )
     assert made.entries.named("every") == []
+
+
+def test_what_an_interval_of_1_guards_runs_in_every_step_of_the_detector() -> None:
+    found = scan([Path(__file__).parents[1] / "cases" / "detector"]).findings
+    lines = {(Path(finding.file).name, finding.line, finding.code) for finding in found}
+    assert {("train.py", 127, "item"), ("general.py", 79, "item"), ("plots.py", 15, "cpu-copy")} <= lines

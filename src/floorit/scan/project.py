@@ -60,7 +60,7 @@ class Project:
         self.classes: dict[ast.AST, Class] = {}
         self._tops: dict[Source, dict[str, Function | Class]] = {source: {} for source in sources}
         self._assigned: dict[tuple[Source, ast.AST | None], dict[str, ast.expr]] = {}
-        self._changed: set[tuple[Source, ast.AST | None, str]] = set()  # names that are set more than once
+        self._changing: dict[Source, set[tuple[ast.AST | None, str]]] = {}
         self._inner: dict[ast.AST, dict[str, Function]] = defaultdict(dict)  # functions defined in a function
         self._owners: dict[str, list[Class]] = defaultdict(list)  # of a method's name
         self._files: dict[str, list[Source]] = defaultdict(list)  # by the last word of the module
@@ -86,9 +86,6 @@ class Project:
         for annotated in source.all(ast.AnnAssign):
             if annotated.value is not None:
                 self._assign(source, annotated.target, annotated.value)
-        for changed in source.all(ast.AugAssign):
-            if isinstance(changed.target, ast.Name):
-                self._changed.add((source, source.function(changed), changed.target.id))
         for call in source.all(ast.Call):
             inside = source.function(call)
             if inside is not None:
@@ -108,9 +105,7 @@ class Project:
     def _assign(self, source: Source, target: ast.AST, value: ast.expr) -> None:
         inside = source.function(target)
         if isinstance(target, ast.Name):
-            names = self._assigned.setdefault((source, inside), {})
-            if names.setdefault(target.id, value) is not value:
-                self._changed.add((source, inside, target.id))
+            self._assigned.setdefault((source, inside), {}).setdefault(target.id, value)
         elif isinstance(target, ast.Attribute) and dotted(target.value) == "self" and inside is not None:
             owner = self.functions[inside].owner
             if owner is not None:
@@ -125,7 +120,9 @@ class Project:
     def _assigned_once(self, source: Source, node: ast.AST, name: str) -> ast.expr | None:
         """What a plain name that is read at `node` is set to, if that happens in one place only."""
         inside, value = self._set(source, node, name)
-        return None if (source, inside, name) in self._changed else value
+        if source not in self._changing:
+            self._changing[source] = _changing(source)
+        return None if {(inside, name), (None, name)} & self._changing[source] else value
 
     def _set(self, source: Source, node: ast.AST, name: str) -> tuple[ast.AST | None, ast.expr | None]:
         """The function in which a name is set, and what to."""
@@ -267,6 +264,19 @@ class Project:
             return None
         fits = [s for s in self._files.get(words[-1], ()) if _words(s.path)[-len(words) :] == words]
         return max(fits, key=lambda s: _shared(s.path, source.path), default=None)
+
+
+def _changing(source: Source) -> set[tuple[ast.AST | None, str]]:
+    """Names that a function sets more than once; those that it shares with another, by None."""
+    found: set[tuple[ast.AST | None, str]] = set()
+    seen: set[tuple[ast.AST | None, str]] = set()
+    for node in source.all(ast.Name):
+        if isinstance(node.ctx, ast.Store):
+            place = (source.function(node), node.id)
+            (found if place in seen else seen).add(place)
+    for shared in (*source.all(ast.Global), *source.all(ast.Nonlocal)):
+        found.update((None, name) for name in shared.names)
+    return found
 
 
 def _words(path: Path) -> list[str]:
