@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 from floorit.declared.files import Unreadable, entries
 from floorit.scan.options import Entry
-from floorit.scan.source import Source
+from floorit.scan.source import File, Source
 
 LARGEST = 200_000  # bytes: what is larger is data
 _FOLDER = re.compile(
-    r"(?:.*[_-])?(?:configs?|configurations?|cfgs?|conf|confs|hyps?|hparams?|settings|options|recipes?)"
+    r"(?:.*[_-])?(?:configs?|configurations?|cfgs?|conf|confs|hyps?|hparams?|settings|options|recipes?|experiments?)"
 )
 _OF_TOOLS = re.compile(
     r"\..*|mkdocs.*|docker-compose.*|compose|package(?:-lock)?|tsconfig.*|pyproject|environment.*|conda.*|meta|codecov"
@@ -24,23 +25,17 @@ _FILE = re.compile(r"[\w.-]+\.(?:ya?ml|json|toml|py)\b")
 _PLAIN = (ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom, ast.Expr, ast.Delete)
 
 
-class Config:
-    """One file of settings that is no Python, or one of plain assignments."""
+class Config(File):
+    """One file of settings: YAML, JSON, TOML, or Python that only gives names to values."""
 
-    def __init__(self, path: Path, text: str) -> None:
-        self.path, self.text = path, text
-        self._entries: list[Entry] | None = None
-
-    @property
+    @cached_property
     def entries(self) -> list[Entry]:
         """What it says; nothing if it is not what its name says."""
-        if self._entries is None:
-            try:
-                found = [entry for entry in entries(self.text, self.path.suffix) if not entry.holds_more]
-            except Unreadable:
-                found = []
-            self._entries = [Entry(key=e.key, value=e.value, path=self.path, line=e.line, by="file") for e in found]
-        return self._entries
+        try:
+            found = [entry for entry in entries(self.text, self.path.suffix) if not entry.holds_more]
+        except Unreadable:
+            return []
+        return [Entry(key=e.key, value=e.value, path=self.path, line=e.line, by="file") for e in found]
 
 
 def belonging(paths: Iterable[Path], sources: list[Source]) -> list[Config]:

@@ -64,7 +64,7 @@ class Entries:
             for statement in source.all(ast.Assign):
                 for target in statement.targets:
                     path = path_of(target)
-                    if len(path) == 1 and not isinstance(target, ast.Name) and _is_certain(source, statement):
+                    if len(path) == 1 and not isinstance(target, ast.Name) and is_certain(source, statement):
                         found[path[0]].append((source, statement))
         return found
 
@@ -157,7 +157,7 @@ def _least_nested(entries: Iterable[Entry]) -> Iterator[Entry]:
         yield from (entry for entry in found if entry.key.count(".") == least)
 
 
-def _is_certain(source: Source, statement: ast.stmt) -> bool:
+def is_certain(source: Source, statement: ast.stmt) -> bool:
     """Whether a statement runs whenever its function does."""
     inside = source.function(statement)
     for here in source.around(statement):

@@ -1,8 +1,9 @@
-"""Command line options and the fields of dataclasses that a Python file defines, with their defaults."""
+"""Command line options and the fields of dataclasses of settings that a Python file defines, with their defaults."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -14,6 +15,7 @@ from floorit.scan.source import Source, argument, last_word
 
 By = Literal["file", "option", "field"]
 _ADDS = ("add_argument", "add_arg")
+_OF_SETTINGS = re.compile(r".*(?:Args|Arguments|Config|Configuration|Cfg|Options|Opts?|Settings|Params|HParams|Flags)")
 _FLAGS = ("DEFINE_integer", "DEFINE_float", "DEFINE_bool", "DEFINE_boolean", "DEFINE_string", "DEFINE_enum")
 
 
@@ -46,10 +48,10 @@ def of(source: Source) -> Iterator[Entry]:
                     yield _entry(source, keyword.arg, keyword.value, call, "option")
         elif last_word(call.func) in _FLAGS and len(call.args) > 1 and (name := _text(call.args[0])):
             yield _entry(source, name, call.args[1], call, "option")
-        elif source.name(call.func) == "click.option" and (name := _destination(call)):
-            yield _entry(source, name, _default(call), call, "option")
     for owner in source.all(ast.ClassDef):
-        if any(last_word(d.func if isinstance(d, ast.Call) else d) == "dataclass" for d in owner.decorator_list):
+        if _OF_SETTINGS.fullmatch(owner.name) and any(
+            last_word(d.func if isinstance(d, ast.Call) else d) == "dataclass" for d in owner.decorator_list
+        ):
             for field in owner.body:
                 if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
                     yield _entry(source, field.target.id, _field(field.value), field, "field")
@@ -86,8 +88,6 @@ def _default(call: ast.Call) -> ast.expr | None:
     action = _text(argument(call, "action"))
     if default is None and action in ("store_true", "store_false"):
         return ast.Constant(value=action == "store_false")
-    if default is None and _is_true(argument(call, "is_flag")):
-        return ast.Constant(value=False)
     return _converted(default, last_word(argument(call, "type") or call.func))
 
 
@@ -111,7 +111,3 @@ def _field(value: ast.expr | None) -> ast.expr | None:
 
 def _text(node: ast.expr | None) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-
-
-def _is_true(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) and node.value is True

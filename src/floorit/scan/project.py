@@ -244,6 +244,16 @@ class Project:
             source, name = module, module.imports.get(last, "")
         return None
 
+    def imported(self, source: Source) -> set[Source]:
+        """The files of the project that a file imports, or imports names from."""
+        found = set()
+        for name in source.imports.values():
+            for module in (name, name.rpartition(".")[0] or "."):
+                target = self._module(source, module)
+                if target is not None:
+                    found.add(target)
+        return found
+
     def _static(self, source: Source, where: str, last: str) -> Function | None:
         owner = self._tops[source].get(where)
         return self.method(owner, last) if isinstance(owner, Class) else None
@@ -274,8 +284,8 @@ def _changing(source: Source) -> set[tuple[ast.AST | None, str]]:
         if isinstance(node.ctx, ast.Store):
             place = (source.function(node), node.id)
             (found if place in seen else seen).add(place)
-    for shared in (*source.all(ast.Global), *source.all(ast.Nonlocal)):
-        found.update((None, name) for name in shared.names)
+    shared: list[ast.Global | ast.Nonlocal] = [*source.all(ast.Global), *source.all(ast.Nonlocal)]
+    found.update((None, name) for statement in shared for name in statement.names)
     return found
 
 

@@ -10,12 +10,14 @@ from pathlib import Path
 import msgspec
 
 from floorit.scan import files
+from floorit.scan.configs import Config
 from floorit.scan.heat import Heat, Place
 from floorit.scan.kinds import Kinds
 from floorit.scan.project import Project
+from floorit.scan.reads import Reads
 from floorit.scan.rule import Finding, Match, Problem, Rule, Scene
 from floorit.scan.rules import ALL
-from floorit.scan.source import Unreadable, read
+from floorit.scan.source import File, Unreadable, read
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,37 +41,70 @@ def scan(paths: Iterable[Path], rules: tuple[Rule, ...] = ALL, exclude: tuple[st
     project = Project(sources, files.configs(paths, exclude))
     heat = Heat(project)
     kinds = Kinds(project, heat)
-    findings = [finding for source in sources for finding in _of_file(Scene(source, project, heat, kinds), rules)]
+    reads = Reads(project, heat)
+    configs = {config.path: config for config in project.entries.configs}
+    findings = []
+    for source in sources:
+        found = _of_file(Scene(source, project, heat, kinds, reads), rules)
+        if source.path in configs:
+            found += _of_config(configs.pop(source.path), reads, rules)
+        findings += _sorted(found)
+    for config in configs.values():
+        findings += _sorted(_of_config(config, reads, rules))
     return Result(files=len(sources), trains=heat.trains, findings=findings, problems=problems)
 
 
-def _of_file(scene: Scene, rules: tuple[Rule, ...]) -> Iterator[Finding]:
-    found = [_finding(scene, rule, match) for rule in rules for match in rule.match(scene)]
-    found.sort(key=lambda finding: (finding.line, finding.column))
-    yield from (f for f in found if not scene.source.is_ignored(f.line, f.code))
+def _of_file(scene: Scene, rules: tuple[Rule, ...]) -> list[Finding]:
+    source = scene.source
+    found: list[Finding] = []
+    for rule in rules:
+        for match in rule.match(scene):
+            if isinstance(match.node, int):
+                found += _wanted(source, rule, match, Place.ONCE, "")
+                continue
+            inside = source.function(match.node)
+            place = scene.heat.of(source, match.node)
+            name = "" if inside is None or isinstance(inside, ast.Lambda) else inside.name
+            found += _wanted(source, rule, match, place if place is not Place.EVALUATION else Place.ONCE, name)
+    return found
 
 
-def _finding(scene: Scene, rule: Rule, match: Match) -> Finding:
-    source, node = scene.source, match.node
-    line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
-    inside = source.function(node)
-    place = scene.heat.of(source, node)
-    return Finding(
+def _of_config(config: Config, reads: Reads, rules: tuple[Rule, ...]) -> list[Finding]:
+    return [
+        finding
+        for rule in rules
+        if rule.match_config is not None
+        for match in rule.match_config(config, reads)
+        for finding in _wanted(config, rule, match, Place.ONCE, "")
+    ]
+
+
+def _wanted(file: File, rule: Rule, match: Match, place: Place, function: str) -> Iterator[Finding]:
+    """The finding that a match makes, unless a comment says that it is not wanted."""
+    node = match.node
+    line, column = (node, 0) if isinstance(node, int) else (getattr(node, "lineno", 1), getattr(node, "col_offset", 0))
+    if file.is_ignored(line, rule.code):
+        return
+    yield Finding(
         code=rule.code,
-        file=shown(source.path),
+        file=shown(file.path),
         line=line,
         column=column + 1,
         message=match.message or rule.message,
         costs=rule.costs,
         instead=match.instead or rule.instead,
-        when=place.value if place is not Place.EVALUATION else Place.ONCE.value,
+        when=place.value,
         risk=rule.risk,
         unsafe=rule.unsafe,
         fixable=bool(match.edits) and rule.risk == "exact" and not rule.unsafe,
-        text=source.lines[line - 1].strip() if line <= len(source.lines) else "",
-        function="" if inside is None or isinstance(inside, ast.Lambda) else inside.name,
+        text=file.lines[line - 1].strip() if line <= len(file.lines) else "",
+        function=function,
         edits=match.edits,
     )
+
+
+def _sorted(findings: list[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: (finding.line, finding.column))
 
 
 def shown(path: Path) -> str:
