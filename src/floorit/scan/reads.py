@@ -53,14 +53,13 @@ class Reads:
         went = {to for word, to in self._handed_by(source) if word == ALL}
         if To.UNSEEN in went:
             return None
-        is_parsed_here = any(last_word(c.func) in _PARSES for c in source.all(ast.Call))
-        stays = is_parsed_here and To.PROJECT not in went and source not in self._imported
+        stays = _parses(source) and To.PROJECT not in went and source not in self._imported
         return [source] if stays else self._code
 
     def _is_handed_to_nobody(self, entry: Entry, scope: list[Source]) -> bool:
         """Whether no library is given the settings that an entry is among."""
-        programs = [source for source in scope if source in self.training]
-        unseen = {word for source in programs for word, to in self._handed_by(source) if to is To.UNSEEN}
+        readers = [s for s in scope if entry.by == "file" or s.path == entry.path or not _parses(s)]
+        unseen = {word for source in readers for word, to in self._handed_by(source) if to is To.UNSEEN}
         return not unseen & {ALL, *entry.key.split(".")}
 
     def _is_understood(self, entry: Entry, scope: list[Source]) -> bool:
@@ -185,13 +184,18 @@ class Reads:
         return any(loop in self.heat.loops for loop in source.all(ast.For, ast.While))
 
 
+def _parses(source: Source) -> bool:
+    """Whether a file has a command line of its own."""
+    return any(last_word(call.func) in _PARSES for call in source.all(ast.Call))
+
+
 def _reading(source: Source) -> Iterator[tuple[str, ast.AST]]:
     """Every name by which a file may read a setting, with its node."""
     for attribute in source.all(ast.Attribute):
         if isinstance(attribute.ctx, ast.Load):
             yield attribute.attr, attribute
     defining: set[int] = set()
-    has_splat = False
+    has_splat, merges = False, _merges(source)
     for call in source.all(ast.Call):
         last = last_word(call.func)
         if last in _DEFINES:
@@ -199,7 +203,7 @@ def _reading(source: Source) -> Iterator[tuple[str, ast.AST]]:
         for keyword in call.keywords:
             if keyword.arg is None:
                 has_splat = True
-            elif last in _MAKES_MAPPINGS:
+            elif last in _MAKES_MAPPINGS and (merges or not isinstance(keyword.value, ast.Constant)):
                 yield keyword.arg, keyword
     for constant in source.all(ast.Constant):
         text = constant.value
@@ -212,6 +216,13 @@ def _reading(source: Source) -> Iterator[tuple[str, ast.AST]]:
         yield from ((name.id, name) for name in source.all(ast.Name) if isinstance(name.ctx, ast.Load))
     for imported in source.imports.values():
         yield imported.rpartition(".")[2], source.tree
+
+
+def _merges(source: Source) -> bool:
+    """Whether a file lays one mapping over another, so that what one gives may come out of the other."""
+    if any(key is None for mapping in source.all(ast.Dict) for key in mapping.keys):
+        return True
+    return any(last_word(call.func) == "update" and call.args for call in source.all(ast.Call))
 
 
 def _may_be_key(text: str) -> bool:

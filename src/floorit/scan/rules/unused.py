@@ -42,6 +42,7 @@ _ARGUMENTS = {
     "autocast": {"enabled": "autocast"},
     "GradScaler": {"enabled": "autocast"},
 }
+_IN_MAPPINGS = {"num_workers": "num_workers"}  # in the call itself it is a matter of the rules for loaders
 _MADE_THERE = ("CfgNode", "CN", "Namespace", "SimpleNamespace", "edict", "EasyDict", "dict", "Config", "ConfigDict")
 
 
@@ -58,7 +59,7 @@ def _unread_options(scene: Scene) -> Iterator[Match]:
 
 
 def _unread_entries(config: Config, reads: Reads) -> Iterator[Match]:
-    if not reads.heat.trains or not _MAY_MATTER.search(config.text):
+    if not reads.training or not _MAY_MATTER.search(config.text):
         return
     for entry in config.entries:
         if entry.value in (None, False, 0, "") or _KNOWN_TO_BE_UNREAD.search(config.lines[entry.line - 1]):
@@ -98,20 +99,36 @@ def _fixed(scene: Scene) -> Iterator[Match]:
 
 
 def _effects(scene: Scene) -> Iterator[tuple[ast.AST, str, Value]]:
+    """Where a constant decides a setting."""
     source = scene.source
     for statement in source.all(ast.Assign):
         setting = _FLAGS.get(source.name(statement.targets[0]))
         value = plain(statement.value)
         if setting is not None and value is not None and is_certain(source, statement):
             yield statement, setting, value
+    found: dict[tuple[ast.AST, str], Value] = {}
     for call in source.all(ast.Call):
         last = last_word(call.func)
         if last not in _ARGUMENTS or scene.heat.of(source, call) is Place.EVALUATION:
             continue
         for name, setting in _ARGUMENTS[last].items():
-            value = plain(argument(call, name))
-            if value is not None:
-                yield call, setting, value
+            found[call, setting] = plain(argument(call, name))
+        for made in _splatted(scene, call):
+            for name, setting in (*_ARGUMENTS[last].items(), *_IN_MAPPINGS.items()):
+                found[made, setting] = plain(argument(made, name))
+    yield from ((node, setting, value) for (node, setting), value in found.items() if value is not None)
+
+
+def _splatted(scene: Scene, call: ast.Call) -> Iterator[ast.Call]:
+    """The `dict(…)` that a call is given as `**args`."""
+    for keyword in call.keywords:
+        made: ast.expr | None = keyword.value if keyword.arg is None else None
+        while isinstance(made, ast.Name):
+            made = scene.project.assigned(scene.source, made, made.id)
+            if isinstance(made, ast.Call) and last_word(made.func) == "dict" and not made.keywords and made.args:
+                made = made.args[0]
+        if isinstance(made, ast.Call) and last_word(made.func) == "dict":
+            yield made
 
 
 def _of_setting(scene: Scene, setting: str) -> Iterator[Entry]:

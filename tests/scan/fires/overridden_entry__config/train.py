@@ -7,6 +7,8 @@ import yaml
 from torch import nn
 from torch.utils.data import DataLoader
 
+LOADER = dict(num_workers=2, drop_last=True)  # finds: overridden-entry
+
 
 def parse():
     parser = argparse.ArgumentParser()
@@ -34,9 +36,12 @@ def main(dataset):
     cfg["fp16"] = False  # finds: overridden-entry
     setup(cfg)
     loader = DataLoader(dataset, cfg["size"], num_workers=args.workers, pin_memory=False)  # finds: overridden-entry
+    if cfg["loader_from_config"]:
+        loader = DataLoader(dataset, cfg["size"], num_workers=cfg["num_workers"])
+    other = DataLoader(dataset, cfg["size"], **LOADER)
     model = nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for step, (x, y) in enumerate(loader):
+    for step, (x, y) in enumerate(loader or other):
         with torch.autocast("cuda", enabled=cfg["fp16"]):
             loss = nn.functional.mse_loss(model(x), y)
         loss.backward()
