@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
+from floorit.declared import Value
+from floorit.record.aliases import TRAIN, meaning
 from floorit.scan import configs
+from floorit.scan.effects import effects
 from floorit.scan.handed import ALL, To, handed_on
 from floorit.scan.heat import Heat
 from floorit.scan.options import Entry
@@ -74,6 +78,39 @@ class Reads:
         return [
             e for found in self.entries.options.values() for e in found if e.path == entry.path and e.by == entry.by
         ]
+
+    def declared(self, setting: str) -> list[Entry]:
+        """The options and entries of files that mean a setting of training."""
+        return self._by_setting.get((setting, TRAIN), [])
+
+    @cached_property
+    def asked(self) -> dict[str, list[Entry]]:
+        """By key, the entries of files that ask for something that is not there without them."""
+        found: dict[str, list[Entry]] = defaultdict(list)
+        for config in self.entries.configs:
+            for entry in config.entries:
+                if entry.value not in (None, False, 0, ""):
+                    found[entry.key].append(entry)
+        return found
+
+    @cached_property
+    def fixed(self) -> dict[str, list[Value]]:
+        """Settings for which programs that train have a constant."""
+        found: dict[str, list[Value]] = defaultdict(list)
+        for source in self.training:
+            for _, setting, value in effects(self.project, self.heat, source):
+                found[setting].append(value)
+        return found
+
+    @cached_property
+    def _by_setting(self) -> dict[tuple[str, str], list[Entry]]:
+        found: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+        options = (e for entries in self.entries.options.values() for e in entries if e.by == "option")
+        for entry in (*options, *(e for config in self.entries.configs for e in config.entries)):
+            meant = declares(entry.key)
+            if meant is not None:
+                found[meant].append(entry)
+        return found
 
     # -- what the code says ---------------------------------------------------------------------------------------
 
@@ -182,6 +219,13 @@ class Reads:
 
     def _has_loop(self, source: Source) -> bool:
         return any(loop in self.heat.loops for loop in source.all(ast.For, ast.While))
+
+
+@cache
+def declares(key: str) -> tuple[str, str] | None:
+    """The setting that a key declares, and whether that is for training or evaluation."""
+    meant: tuple[str, str, str] | None = meaning(key)
+    return meant[:2] if meant is not None else None
 
 
 def _parses(source: Source) -> bool:

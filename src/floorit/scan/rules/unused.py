@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from floorit.declared import Value
-from floorit.record.aliases import TRAIN, meaning
+from floorit.record.aliases import TRAIN
 from floorit.scan.configs import Config
-from floorit.scan.entries import is_certain
+from floorit.scan.effects import effects
 from floorit.scan.guards import evaluates
-from floorit.scan.heat import Place
 from floorit.scan.options import Entry, plain
-from floorit.scan.reads import Reads
+from floorit.scan.reads import Reads, declares
 from floorit.scan.rule import Match, Rule, Scene
-from floorit.scan.source import argument, dotted, last_word
+from floorit.scan.source import dotted, last_word
 
 # Besides what `floorit run` knows as a setting (record.aliases): how often something is logged, saved or evaluated,
 # what is kept, and what is computed twice. Whoever sets one of these expects the training to be faster, slower or
@@ -31,18 +30,6 @@ _KNOWN_TO_BE_UNREAD = re.compile(
     r"deprecat|unused|not used|no longer|ignored|legacy|compat|not implemented|todo|suppress", re.I
 )
 _LINES_OF_AN_OPTION = 4
-# Where a setting takes effect -> the setting, by its name in record.aliases.
-_FLAGS = {
-    "torch.backends.cudnn.benchmark": "cudnn.benchmark",
-    "torch.backends.cudnn.deterministic": "cudnn.deterministic",
-    "torch.backends.cuda.matmul.allow_tf32": "matmul.allow_tf32",
-}
-_ARGUMENTS = {
-    "DataLoader": {name: name for name in ("batch_size", "pin_memory", "persistent_workers", "prefetch_factor")},
-    "autocast": {"enabled": "autocast"},
-    "GradScaler": {"enabled": "autocast"},
-}
-_IN_MAPPINGS = {"num_workers": "num_workers"}  # in the call itself it is a matter of the rules for loaders
 _MADE_THERE = ("CfgNode", "CN", "Namespace", "SimpleNamespace", "edict", "EasyDict", "dict", "Config", "ConfigDict")
 
 
@@ -52,20 +39,30 @@ def _unread_options(scene: Scene) -> Iterator[Match]:
         return
     for found in scene.project.entries.options.values():
         for entry in found:
-            if entry.path == source.path and _matters(entry):
+            if entry.path == source.path and _is_setting(entry.key):
                 lines = source.lines[entry.line - 1 : entry.line - 1 + _LINES_OF_AN_OPTION]
-                if reads.is_unread(entry) and not _KNOWN_TO_BE_UNREAD.search(" ".join(lines)):
+                if not _KNOWN_TO_BE_UNREAD.search(" ".join(lines)) and _is_unread(entry, reads):
                     yield Match(entry.line, f"`{entry.name}` is read nowhere in the code")
 
 
 def _unread_entries(config: Config, reads: Reads) -> Iterator[Match]:
+    """Each key in the first of the files that have it."""
     if not reads.training or not _MAY_MATTER.search(config.text):
         return
     for entry in config.entries:
-        if entry.value in (None, False, 0, "") or _KNOWN_TO_BE_UNREAD.search(config.lines[entry.line - 1]):
+        same = reads.asked[entry.key] if _is_setting(entry.key) else []
+        if not same or same[0] is not entry or _KNOWN_TO_BE_UNREAD.search(config.lines[entry.line - 1]):
             continue
-        if _matters(entry) and reads.is_unread(entry):
-            yield Match(entry.line, f"`{entry.key}` is read nowhere in the code")
+        if _is_unread(entry, reads):
+            others = f", here and in {len(same) - 1} more files" if len(same) > 1 else ""
+            yield Match(entry.line, f"`{entry.key}` is read nowhere in the code{others}")
+
+
+def _is_unread(entry: Entry, reads: Reads) -> bool:
+    """Whether nothing reads it, and no constant that stands for it can be shown instead."""
+    meant = declares(entry.key)
+    fixed = reads.fixed.get(meant[0], ()) if meant is not None else ()
+    return not any(_differs(entry.value, value) for value in fixed) and reads.is_unread(entry)
 
 
 def _overridden(scene: Scene) -> Iterator[Match]:
@@ -91,52 +88,11 @@ def _written(scene: Scene) -> Iterator[Match]:
 
 def _fixed(scene: Scene) -> Iterator[Match]:
     """`cudnn.benchmark = False` where the configuration has an entry for it that nothing reads."""
-    for node, setting, value in _effects(scene):
-        for entry in _of_setting(scene, setting):
+    for node, setting, value in effects(scene.project, scene.heat, scene.source):
+        for entry in scene.reads.declared(setting):
             if _differs(entry.value, value) and scene.reads.is_unread(entry, live=True):
                 yield Match(node, f"fixed here to {value!r}: {_place(entry)} says {entry.value!r}, and is not read")
                 break
-
-
-def _effects(scene: Scene) -> Iterator[tuple[ast.AST, str, Value]]:
-    """Where a constant decides a setting."""
-    source = scene.source
-    for statement in source.all(ast.Assign):
-        setting = _FLAGS.get(source.name(statement.targets[0]))
-        value = plain(statement.value)
-        if setting is not None and value is not None and is_certain(source, statement):
-            yield statement, setting, value
-    found: dict[tuple[ast.AST, str], Value] = {}
-    for call in source.all(ast.Call):
-        last = last_word(call.func)
-        if last not in _ARGUMENTS or scene.heat.of(source, call) is Place.EVALUATION:
-            continue
-        for name, setting in _ARGUMENTS[last].items():
-            found[call, setting] = plain(argument(call, name))
-        for made in _splatted(scene, call):
-            for name, setting in (*_ARGUMENTS[last].items(), *_IN_MAPPINGS.items()):
-                found[made, setting] = plain(argument(made, name))
-    yield from ((node, setting, value) for (node, setting), value in found.items() if value is not None)
-
-
-def _splatted(scene: Scene, call: ast.Call) -> Iterator[ast.Call]:
-    """The `dict(…)` that a call is given as `**args`."""
-    for keyword in call.keywords:
-        made: ast.expr | None = keyword.value if keyword.arg is None else None
-        while isinstance(made, ast.Name):
-            made = scene.project.assigned(scene.source, made, made.id)
-            if isinstance(made, ast.Call) and last_word(made.func) == "dict" and not made.keywords and made.args:
-                made = made.args[0]
-        if isinstance(made, ast.Call) and last_word(made.func) == "dict":
-            yield made
-
-
-def _of_setting(scene: Scene, setting: str) -> Iterator[Entry]:
-    entries = scene.project.entries
-    candidates: Iterable[Entry] = (e for found in entries.options.values() for e in found if e.by == "option")
-    for entry in (*candidates, *(e for c in entries.configs for e in c.entries)):
-        if _meaning(entry.key) == (setting, TRAIN):
-            yield entry
 
 
 def _otherwise(found: list[Entry], value: Value, scene: Scene) -> Entry | None:
@@ -151,18 +107,8 @@ def _differs(said: Value, value: Value) -> bool:
     return said is not None and (type(said), said) != (type(value), value)
 
 
-def _matters(entry: Entry) -> bool:
-    return _is_setting(entry.key)
-
-
-def _meaning(key: str) -> tuple[str, str] | None:
-    """The setting that a key declares, and whether that is for training or evaluation."""
-    meant: tuple[str, str, str] | None = meaning(key)
-    return meant[:2] if meant is not None else None
-
-
 def _is_setting(key: str) -> bool:
-    meant = _meaning(key)
+    meant = declares(key)
     if meant is not None:
         return meant[1] == TRAIN
     return bool(_MATTERS.fullmatch(key.rpartition(".")[2]))
