@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "declared": {"events", "record"},
     "headroom": {"events"},
     "usage": {"events"},
+    "scan": {"declared", "record"},  # of the recorder only which keys mean a setting
     "runfile": {"analyse", "declared", "events", "hardware"},
     "analyse": {"declared", "events", "replay", "stats", "record", "vitals"},
     "diagnose": {"analyse", "events", "replay", "stats", "record"},
@@ -85,6 +86,7 @@ MAY_INSTALL = {
     "telemetry": {"msgspec", "psutil", "pynvml"},
     "declared": {"msgspec", "tomli", "yaml"},
     "headroom": {"msgspec", "psutil"},
+    "scan": {"libcst", "msgspec", "rich"},
     "runfile": {"msgspec"},
     "analyse": {"msgspec", "numpy"},
     "diagnose": {"msgspec", "numpy"},
