@@ -13,6 +13,7 @@ from floorit.declared import Value
 from floorit.record.aliases import TRAIN, meaning
 from floorit.scan import configs
 from floorit.scan.effects import effects
+from floorit.scan.entries import path_of
 from floorit.scan.handed import ALL, To, handed_on
 from floorit.scan.heat import Heat
 from floorit.scan.options import Entry
@@ -140,13 +141,14 @@ class Reads:
 
     @cached_property
     def _computed(self) -> frozenset[str]:
-        """Names of attributes that the code sets itself, to something that it computes."""
+        """Names of settings that the code sets itself, to something that it computes."""
         assigned = (statement for source in self._code for statement in source.all(ast.Assign))
         return frozenset(
-            target.attr
+            path[-1]
             for statement in assigned
+            if not isinstance(statement.value, ast.Constant)
             for target in statement.targets
-            if isinstance(target, ast.Attribute) and not isinstance(statement.value, ast.Constant)
+            if (path := path_of(target))
         )
 
     @cached_property
