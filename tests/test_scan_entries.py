@@ -129,6 +129,13 @@ def test_options_of_another_program_do_not_count(tmp_path: Path) -> None:
     assert value(made, "args.workers") == 8
 
 
+def test_folders_above_the_project_say_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "configs" / "project"
+    folder.mkdir(parents=True)
+    made = project(folder, train_py="print(cfg.every)\n", other_yaml="every: 1\n", conf__base_yaml="every: 2\n")
+    assert [entry.path.name for entry in made.entries.named("every")] == ["base.yaml"]
+
+
 def test_files_of_tools_and_data_are_left_alone(tmp_path: Path) -> None:
     made = project(
         tmp_path,

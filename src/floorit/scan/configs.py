@@ -42,11 +42,12 @@ def belonging(paths: Iterable[Path], sources: list[Source]) -> list[Config]:
     """Files that the code or one of them names, and those in a folder whose name says that they are settings."""
     waiting = [path for path in paths if not _OF_TOOLS.fullmatch(path.stem)]
     words = _named_in(sources)
-    found = [Config(s.path, s.text) for s in sources if is_plain(s) and _is_reached(s.path, words)]
+    above = _depth([*waiting, *(source.path for source in sources)])
+    found = [Config(s.path, s.text) for s in sources if is_plain(s) and _is_reached(s.path, words, above)]
     new = found
     while True:
         words.update(word for config in new for word in _FILE.findall(config.text))
-        new = [config for path in waiting if _is_reached(path, words) for config in _read(path)]
+        new = [config for path in waiting if _is_reached(path, words, above) for config in _read(path)]
         if not new:
             return found
         found += new
@@ -78,5 +79,15 @@ def _named_in(sources: list[Source]) -> set[str]:
     return found
 
 
-def _is_reached(path: Path, words: set[str]) -> bool:
-    return path.name in words or any(_FOLDER.fullmatch(folder.lower()) for folder in path.parts[:-1])
+def _is_reached(path: Path, words: set[str], above: int) -> bool:
+    return path.name in words or any(_FOLDER.fullmatch(folder.lower()) for folder in path.parts[above:-1])
+
+
+def _depth(paths: list[Path]) -> int:
+    """How many folders all have in common: what these are called is no matter of the project."""
+    folders = [path.parts[:-1] for path in paths]
+    return next((n for n, level in enumerate(zip(*folders, strict=False)) if len(set(level)) > 1), _least(folders))
+
+
+def _least(folders: list[tuple[str, ...]]) -> int:
+    return min(map(len, folders), default=0)
