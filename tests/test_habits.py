@@ -87,4 +87,3 @@ def test_a_line_in_the_workers_has_its_share_of_making_batches() -> None:
     (habit,) = find([finding(12, "decodes-again")], ledger(other=[look(90)] * 9), [], Workers())  # type: ignore[arg-type]
     assert habit.seconds is None
     assert habit.share == pytest.approx(0.75)
-

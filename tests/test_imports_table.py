@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "declared": {"events", "record"},
     "headroom": {"events"},
     "usage": {"events"},
-    "scan": set(),
+    "scan": {"declared", "record"},  # of the recorder only which keys mean a setting
     "runfile": {"analyse", "declared", "events", "hardware", "scan"},
     "analyse": {"declared", "events", "replay", "scan", "stats", "record", "vitals"},
     "diagnose": {"analyse", "events", "replay", "stats", "record"},

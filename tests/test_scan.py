@@ -15,24 +15,35 @@ from floorit.scan.rules import ALL
 from floorit.scan.scan import Result, scan
 
 FIXTURES = Path(__file__).with_name("scan")
-FIRES, QUIET = (sorted((FIXTURES / name).glob("*.py")) for name in ("fires", "quiet"))
+FIRES, QUIET = (
+    sorted(
+        path for path in (FIXTURES / name).iterdir() if path.suffix == ".py" or (path.is_dir() and path.name[0] != "_")
+    )
+    for name in ("fires", "quiet")
+)
 _MARK = re.compile(r"#\s*finds:\s*([\w, -]+)")
 RULES = {rule.code: rule for rule in ALL}
 
 
 def code_of(path: Path) -> str:
-    """A file is called like the rule that it is for, and may add a word: item__closure.py."""
+    """A file or folder is called like the rule that it is for, and may add a word: item__closure.py."""
     return path.stem.partition("__")[0].replace("_", "-")
 
 
-def found(path: Path, result: Result) -> list[tuple[int, str]]:
-    return sorted((f.line, f.code) for f in result.findings if f.code == code_of(path))
+def found(path: Path, result: Result) -> list[tuple[str, int, str]]:
+    return sorted((Path(f.file).name, f.line, f.code) for f in result.findings if f.code == code_of(path))
 
 
-def planted(path: Path) -> list[tuple[int, str]]:
-    lines = enumerate(path.read_text().splitlines(), 1)
-    marks = [(number, mark[1]) for number, line in lines if (mark := _MARK.search(line)) is not None]
-    return sorted((number, code.strip()) for number, codes in marks for code in codes.split(","))
+def planted(path: Path) -> list[tuple[str, int, str]]:
+    """The marks of a file, or of every file of a folder."""
+    files = sorted(file for file in path.rglob("*.*") if file.is_file()) if path.is_dir() else [path]
+    lines = [(file.name, number, line) for file in files for number, line in enumerate(_lines(file), 1)]
+    marks = [(name, number, mark[1]) for name, number, line in lines if (mark := _MARK.search(line)) is not None]
+    return sorted((name, number, code.strip()) for name, number, codes in marks for code in codes.split(","))
+
+
+def _lines(file: Path) -> list[str]:
+    return [] if file.suffix == ".pyc" else file.read_text().splitlines()
 
 
 @pytest.mark.parametrize("path", FIRES, ids=lambda path: path.stem)
@@ -65,7 +76,11 @@ def printed(path: Path) -> str:
 
 
 def fixable() -> list[Path]:
-    return [path for path in FIRES if any(f.fixable and f.code == code_of(path) for f in scan([path]).findings)]
+    return [
+        path
+        for path in FIRES
+        if path.is_file() and any(f.fixable and f.code == code_of(path) for f in scan([path]).findings)
+    ]
 
 
 @pytest.mark.parametrize("path", fixable(), ids=lambda path: path.stem)

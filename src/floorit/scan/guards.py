@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
+from typing import TypeAlias, TypeGuard
 
+from floorit.declared import Value
 from floorit.scan.source import Source, last_word
 
 _SELDOM = re.compile(
@@ -18,7 +20,13 @@ _EVALUATES = re.compile(
     r"val|valid|validate|validation|eval|evaluate|evaluation|evaluating|test|testing|infer\w*|predict\w*"
 )
 _TRAINS = re.compile(r"train|training|trains")
+# Options that whoever trains gives, whatever their default is.
+_OF_THE_MACHINE = re.compile(r"cuda|gpus?|device|ddp|dist|distributed|parallel|multi\w*|rank|world|master|main")
 _ENDS = (ast.Continue, ast.Return, ast.Break, ast.Raise)
+
+
+# What an expression is by default; None where that is not known.
+Values: TypeAlias = "Callable[[ast.expr], Value]"
 
 
 class When(Enum):
@@ -29,49 +37,68 @@ class When(Enum):
     EVALUATING = 2
 
 
-def conditions(source: Source, node: ast.AST, until: ast.AST) -> Iterator[When]:
+def conditions(source: Source, node: ast.AST, until: ast.AST, values: Values) -> Iterator[When]:
     """What stands between a node and something around it, as far as it says when the node is reached."""
     before = node
     for here in source.around(node):
         if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
             is_body = before is here.body or (isinstance(here.body, list) and before in here.body)
-            taken, other = branches(here.test)
+            taken, other = branches(here.test, values)
             yield taken if is_body else other
         elif isinstance(here, ast.ExceptHandler):
             yield When.SELDOM
         elif isinstance(here, ast.With) and _spares_gradients(source, here):
             yield When.EVALUATING
         if isinstance(before, ast.stmt):
-            yield from _passed_by(here, before)
+            yield from _passed_by(here, before, values)
         if here is until:
             return
         before = here
 
 
-def branches(test: ast.expr) -> tuple[When, When]:
+def branches(test: ast.expr, values: Values) -> tuple[When, When]:
     """When the body is taken, and when the else."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        taken, other = branches(test.operand)
+        taken, other = branches(test.operand, values)
         return other, taken
     if isinstance(test, ast.BoolOp):
-        parts = [branches(value) for value in test.values]
+        parts = [branches(value, values) for value in test.values]
         if isinstance(test.op, ast.And):
             return _most(taken for taken, _ in parts), When.ALWAYS
         return (parts[0][0] if all(taken is not When.ALWAYS for taken, _ in parts) else When.ALWAYS), _most(
             other for _, other in parts
         )
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        return _compared(test)
-    if isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod):  # if step % 10:
-        return When.ALWAYS, When.SELDOM
-    return _named(test)
+        return _compared(test, values)
+    if _is_modulo(test):  # if step % 10:
+        return (When.SELDOM, When.ALWAYS) if _is_every(test, values) else (When.ALWAYS, When.SELDOM)
+    return _by_default(test, values) or _named(test)
 
 
-def _compared(test: ast.Compare) -> tuple[When, When]:
+def _is_modulo(node: ast.AST) -> TypeGuard[ast.BinOp]:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)
+
+
+def _is_every(modulo: ast.BinOp, values: Values) -> bool:
+    """Whether `step % args.log_every` is 0 in every step."""
+    return values(modulo.right) == 1
+
+
+def _by_default(test: ast.expr, values: Values) -> tuple[When, When] | None:
+    """As its setting says, where that is known and is the program's own affair."""
+    value = values(test)
+    words = _words_of(last_word(test))
+    if value is None or any(_OF_THE_MACHINE.fullmatch(word) or _TRAINS.fullmatch(word) for word in words):
+        return None
+    return (When.ALWAYS, When.SELDOM) if value else (When.SELDOM, When.ALWAYS)
+
+
+def _compared(test: ast.Compare, values: Values) -> tuple[When, When]:
     equal = isinstance(test.ops[0], (ast.Eq, ast.In, ast.Is))
     unequal = isinstance(test.ops[0], (ast.NotEq, ast.NotIn, ast.IsNot))
-    if any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(test)):
-        return (When.ALWAYS, When.SELDOM) if unequal else (When.SELDOM, When.ALWAYS)
+    modulo = next((part for part in ast.walk(test) if _is_modulo(part)), None)
+    if modulo is not None:
+        return (When.ALWAYS, When.SELDOM) if unequal is not _is_every(modulo, values) else (When.SELDOM, When.ALWAYS)
     if _is_text(test.comparators[0]):  # phase == "train"
         evaluates = _EVALUATES.fullmatch(_text(test.comparators[0]))
         if evaluates or _TRAINS.fullmatch(_text(test.comparators[0])):
@@ -104,14 +131,14 @@ def _named(test: ast.expr) -> tuple[When, When]:
     return When.ALWAYS, When.ALWAYS
 
 
-def _passed_by(block: ast.AST, statement: ast.stmt) -> Iterator[When]:
+def _passed_by(block: ast.AST, statement: ast.stmt, values: Values) -> Iterator[When]:
     """What an `if …: continue` before a statement of the same block says of it."""
     for body in (getattr(block, "body", None), getattr(block, "orelse", None)):
         if not isinstance(body, list) or statement not in body:
             continue
         for earlier in body[: body.index(statement)]:
             if isinstance(earlier, ast.If) and isinstance(earlier.body[-1], _ENDS) and not earlier.orelse:
-                yield branches(earlier.test)[1]
+                yield branches(earlier.test, values)[1]
 
 
 def _spares_gradients(source: Source, block: ast.With) -> bool:

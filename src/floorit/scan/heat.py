@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from functools import partial
 
 from floorit.scan.guards import When, conditions, evaluates, spares_gradients
 from floorit.scan.project import Class, Function, Project
@@ -41,7 +42,7 @@ class Heat:
     """Of a project."""
 
     def __init__(self, project: Project) -> None:
-        self._project = project
+        self._project, self._entries = project, project.entries
         self._evaluating = {f for f in project.functions.values() if _is_evaluation(f)}
         self.loops: set[ast.AST] = set()
         self.steps: set[Function] = set()
@@ -60,7 +61,9 @@ class Heat:
         root, place = self._root(source, node)
         if root is None:
             return place
-        when = max((w.value for w in conditions(source, node, root)), default=0)
+        when = max(
+            (w.value for w in conditions(source, node, root, partial(self._entries.value_of, source))), default=0
+        )
         return {When.ALWAYS: place, When.SELDOM: Place.SELDOM, When.EVALUATING: Place.EVALUATION}[When(when)]
 
     def is_in_step(self, source: Source, node: ast.AST) -> bool:

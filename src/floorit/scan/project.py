@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from floorit.scan.entries import Entries
 from floorit.scan.source import FunctionNode, Source, dotted
 
 _HOPS = 4  # that a name is followed through files that only hand it on
@@ -52,12 +53,14 @@ class Function:
 class Project:
     """The files that were read."""
 
-    def __init__(self, sources: list[Source]) -> None:
+    def __init__(self, sources: list[Source], configs: Iterable[Path] = ()) -> None:
         self.sources = sources
+        self.entries = Entries(sources, configs, self._assigned_once)
         self.functions: dict[ast.AST, Function] = {}
         self.classes: dict[ast.AST, Class] = {}
         self._tops: dict[Source, dict[str, Function | Class]] = {source: {} for source in sources}
         self._assigned: dict[tuple[Source, ast.AST | None], dict[str, ast.expr]] = {}
+        self._changing: dict[Source, set[tuple[ast.AST | None, str]]] = {}
         self._inner: dict[ast.AST, dict[str, Function]] = defaultdict(dict)  # functions defined in a function
         self._owners: dict[str, list[Class]] = defaultdict(list)  # of a method's name
         self._files: dict[str, list[Source]] = defaultdict(list)  # by the last word of the module
@@ -112,13 +115,24 @@ class Project:
 
     def assigned(self, source: Source, node: ast.AST, name: str) -> ast.expr | None:
         """What a plain name that is read at `node` is first set to, in the functions around it or in the file."""
+        return self._set(source, node, name)[1]
+
+    def _assigned_once(self, source: Source, node: ast.AST, name: str) -> ast.expr | None:
+        """What a plain name that is read at `node` is set to, if that happens in one place only."""
+        inside, value = self._set(source, node, name)
+        if source not in self._changing:
+            self._changing[source] = _changing(source)
+        return None if {(inside, name), (None, name)} & self._changing[source] else value
+
+    def _set(self, source: Source, node: ast.AST, name: str) -> tuple[ast.AST | None, ast.expr | None]:
+        """The function in which a name is set, and what to."""
         inside: ast.AST | None = node
         while inside is not None:
             inside = source.function(inside)
             value = self._assigned.get((source, inside), {}).get(name)
             if value is not None:
-                return value
-        return None
+                return inside, value
+        return None, None
 
     def called(self, source: Source, call: ast.Call) -> list[Function]:
         """The functions of the project that a call may run; none where that can't be told."""
@@ -230,6 +244,16 @@ class Project:
             source, name = module, module.imports.get(last, "")
         return None
 
+    def imported(self, source: Source) -> set[Source]:
+        """The files of the project that a file imports, or imports names from."""
+        found = set()
+        for name in source.imports.values():
+            for module in (name, name.rpartition(".")[0] or "."):
+                target = self._module(source, module)
+                if target is not None:
+                    found.add(target)
+        return found
+
     def _static(self, source: Source, where: str, last: str) -> Function | None:
         owner = self._tops[source].get(where)
         return self.method(owner, last) if isinstance(owner, Class) else None
@@ -250,6 +274,19 @@ class Project:
             return None
         fits = [s for s in self._files.get(words[-1], ()) if _words(s.path)[-len(words) :] == words]
         return max(fits, key=lambda s: _shared(s.path, source.path), default=None)
+
+
+def _changing(source: Source) -> set[tuple[ast.AST | None, str]]:
+    """Names that a function sets more than once; those that it shares with another, by None."""
+    found: set[tuple[ast.AST | None, str]] = set()
+    seen: set[tuple[ast.AST | None, str]] = set()
+    for node in source.all(ast.Name):
+        if isinstance(node.ctx, ast.Store):
+            place = (source.function(node), node.id)
+            (found if place in seen else seen).add(place)
+    shared: list[ast.Global | ast.Nonlocal] = [*source.all(ast.Global), *source.all(ast.Nonlocal)]
+    found.update((None, name) for statement in shared for name in statement.names)
+    return found
 
 
 def _words(path: Path) -> list[str]:

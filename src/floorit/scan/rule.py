@@ -8,10 +8,12 @@ from typing import Literal
 
 import msgspec
 
+from floorit.scan.configs import Config
 from floorit.scan.edits import Edit
 from floorit.scan.heat import Heat, Place
 from floorit.scan.kinds import Kinds
 from floorit.scan.project import Project
+from floorit.scan.reads import Reads
 from floorit.scan.source import Source
 
 Risk = Literal["exact", "rounding", "order", "training"]
@@ -20,8 +22,8 @@ Risk = Literal["exact", "rounding", "order", "training"]
 class Scene:
     """One file, and the project around it."""
 
-    def __init__(self, source: Source, project: Project, heat: Heat, kinds: Kinds) -> None:
-        self.source, self.project, self.heat, self.kinds = source, project, heat, kinds
+    def __init__(self, source: Source, project: Project, heat: Heat, kinds: Kinds, reads: Reads) -> None:
+        self.source, self.project, self.heat, self.kinds, self.reads = source, project, heat, kinds, reads
 
     def calls(self, place: Place | None = None) -> Iterator[ast.Call]:
         """Every call in the file; of those that run then, if a place is given."""
@@ -46,8 +48,8 @@ class Scene:
 class Match:
     """One place at which a rule applies."""
 
-    def __init__(self, node: ast.AST, message: str = "", instead: str = "", edits: tuple[Edit, ...] = ()) -> None:
-        self.node = node
+    def __init__(self, node: ast.AST | int, message: str = "", instead: str = "", edits: tuple[Edit, ...] = ()) -> None:
+        self.node = node  # or the line, in a file of settings
         self.message = message  # else the rule's own
         self.instead = instead  # likewise
         self.edits = edits  # that make the change; none: it is for a person to make
@@ -65,6 +67,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     fix: str = ""  # the code of the fix that `floorit run` and `try` know it by
     finding: str = ""  # the code of the finding under which a run would show what it costs
     match: Callable[[Scene], Iterator[Match]]
+    match_config: Callable[[Config, Reads], Iterator[Match]] | None = None  # what it finds in a file of settings
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

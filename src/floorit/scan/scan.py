@@ -10,12 +10,14 @@ from pathlib import Path
 import msgspec
 
 from floorit.scan import files
+from floorit.scan.configs import Config
 from floorit.scan.heat import Heat, Place
 from floorit.scan.kinds import Kinds
 from floorit.scan.project import Project
+from floorit.scan.reads import Reads
 from floorit.scan.rule import Finding, Match, Problem, Rule, Scene
 from floorit.scan.rules import ALL
-from floorit.scan.source import Source, Unreadable, read
+from floorit.scan.source import File, Source, Unreadable, read
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,19 +31,24 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 def scan(paths: Iterable[Path], rules: tuple[Rule, ...] = ALL, exclude: tuple[str, ...] = ()) -> Result:
     """Of every Python file there."""
+    paths = list(paths)
     sources, problems = [], []
     for path in files.python(paths, exclude):
         try:
             sources.append(read(path))
         except Unreadable as error:
             problems.append(Problem(file=shown(path), line=error.line, reason=error.reason))
-    project = Project(sources)
+    project = Project(sources, files.configs(paths, exclude))
     heat = Heat(project)
     kinds = Kinds(project, heat)
+    reads = Reads(project, heat)
+    configs = {config.path: config for config in project.entries.configs}
     findings: list[Finding] = []
-    for source in sources:
-        found, failed = _of_file(Scene(source, project, heat, kinds), rules)
-        findings += found
+    read_as_code = {source.path for source in sources}
+    for file in [*sources, *(config for path, config in configs.items() if path not in read_as_code)]:
+        scene = Scene(file, project, heat, kinds, reads) if isinstance(file, Source) else None
+        found, failed = _of_file(file, scene, configs.get(file.path), reads, rules)
+        findings += sorted(found, key=lambda finding: (finding.line, finding.column))
         problems += failed
     return Result(files=len(sources), trains=heat.trains, findings=findings, problems=problems)
 
@@ -52,30 +59,43 @@ def of_run(paths: Iterable[str]) -> list[Finding]:
     return [msgspec.structs.replace(finding, file=str(Path(finding.file).absolute()), edits=()) for finding in found]
 
 
-def _of_file(scene: Scene, rules: tuple[Rule, ...]) -> tuple[list[Finding], list[Problem]]:
-    """A rule that stumbles over somebody's code is a fault of ours, and no reason to say nothing of the rest."""
+def _of_file(
+    file: File, scene: Scene | None, config: Config | None, reads: Reads, rules: tuple[Rule, ...]
+) -> tuple[list[Finding], list[Problem]]:
+    """What rules say of a file: of its code, of its settings, or of both.
+
+    A rule that stumbles over somebody's code is a fault of ours, and no reason to say nothing of the rest.
+    """
     found, problems = [], []
     for rule in rules:
         try:
-            found += [_finding(scene, rule, match) for match in rule.match(scene)]
+            matches = list(rule.match(scene)) if scene is not None else []
+            if config is not None and rule.match_config is not None:
+                matches += rule.match_config(config, reads)
+            found += [_finding(file, scene, rule, match) for match in matches]
         except Exception as error:
             reason = f"the rule {rule.code} failed: {type(error).__name__}: {error}"
-            problems.append(Problem(file=shown(scene.source.path), line=1, reason=reason))
-    found.sort(key=lambda finding: (finding.line, finding.column))
-    return [f for f in found if not scene.source.is_ignored(f.line, f.code)], problems
+            problems.append(Problem(file=shown(file.path), line=1, reason=reason))
+    return [finding for finding in found if not file.is_ignored(finding.line, finding.code)], problems
 
 
-def _finding(scene: Scene, rule: Rule, match: Match) -> Finding:
-    source, node = scene.source, match.node
-    line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
-    inside = source.function(node)
-    place = scene.heat.of(source, node)
+def _finding(file: File, scene: Scene | None, rule: Rule, match: Match) -> Finding:
+    node = match.node
+    place, function, lines, column = Place.ONCE, "", (1, 1), 0
+    if isinstance(node, int):
+        lines = (node, node)
+    elif scene is not None:
+        place, lines = scene.heat.of(scene.source, node), _lines(scene.source, node)
+        inside = scene.source.function(node)
+        function = "" if inside is None or isinstance(inside, ast.Lambda) else inside.name
+        column = getattr(node, "col_offset", 0)
+    line = getattr(node, "lineno", lines[0])
     return Finding(
         code=rule.code,
-        file=shown(source.path),
+        file=shown(file.path),
         line=line,
         column=column + 1,
-        lines=_lines(source, node),
+        lines=lines,
         message=match.message or rule.message,
         costs=rule.costs,
         instead=match.instead or rule.instead,
@@ -83,8 +103,8 @@ def _finding(scene: Scene, rule: Rule, match: Match) -> Finding:
         risk=rule.risk,
         unsafe=rule.unsafe,
         fixable=bool(match.edits) and rule.risk == "exact" and not rule.unsafe,
-        text=source.lines[line - 1].strip() if line <= len(source.lines) else "",
-        function="" if inside is None or isinstance(inside, ast.Lambda) else inside.name,
+        text=file.lines[line - 1].strip() if line <= len(file.lines) else "",
+        function=function,
         finding=rule.finding,
         edits=match.edits,
     )

@@ -9,6 +9,7 @@ import tokenize
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -28,20 +29,38 @@ class Unreadable(Exception):
         self.reason, self.line = reason, line
 
 
-class Source:
-    """A file that could be parsed."""
+class File:
+    """A text in which something may be found."""
 
-    def __init__(self, path: Path, text: str, tree: ast.Module) -> None:
+    def __init__(self, path: Path, text: str) -> None:
         self.path = path
         self.text = text
-        self.lines = text.splitlines()
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    @cached_property
+    def _ignored(self) -> dict[int, set[str]]:
+        return _ignored(self.text)
+
+    def is_ignored(self, line: int, code: str) -> bool:
+        """Whether a comment at a line says that this finding is not wanted there."""
+        codes = self._ignored.get(line, ())
+        return _ALL in codes or code in codes
+
+
+class Source(File):
+    """A Python file that could be parsed."""
+
+    def __init__(self, path: Path, text: str, tree: ast.Module) -> None:
+        super().__init__(path, text)
         self.tree = tree
         self.parents: dict[ast.AST, ast.AST] = {}
         self._functions: dict[ast.AST, FunctionNode | None] = {}
         self._by_kind: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
         self._gather()
         self.imports = _imports(self)
-        self.ignored = _ignored(text)
 
     def _gather(self) -> None:
         stack: list[ast.AST] = [self.tree]
@@ -101,11 +120,6 @@ class Source:
         first, _, rest = words.partition(".")
         first = self.imports.get(first, first)
         return f"{first}.{rest}" if rest else first
-
-    def is_ignored(self, line: int, code: str) -> bool:
-        """Whether a comment at a line says that this finding is not wanted there."""
-        codes = self.ignored.get(line, ())
-        return _ALL in codes or code in codes
 
 
 def read(path: Path) -> Source:

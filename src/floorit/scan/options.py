@@ -1,0 +1,113 @@
+"""Command line options and the fields of dataclasses of settings that a Python file defines, with their defaults."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from floorit.declared import Value
+from floorit.scan.source import Source, argument, last_word
+
+By = Literal["file", "option", "field"]
+_ADDS = ("add_argument", "add_arg")
+_OF_SETTINGS = re.compile(r".*(?:Args|Arguments|Config|Configuration|Cfg|Options|Opts?|Settings|Params|HParams|Flags)")
+_FLAGS = ("DEFINE_integer", "DEFINE_float", "DEFINE_bool", "DEFINE_boolean", "DEFINE_string", "DEFINE_enum")
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One place that gives a setting a value."""
+
+    key: str  # with its parents, joined by dots
+    value: Value
+    is_known: bool = True  # else it is computed, or not given at all
+    path: Path
+    line: int
+    by: By
+
+    @property
+    def name(self) -> str:
+        """The last part of its key."""
+        return self.key.rpartition(".")[2]
+
+
+def of(source: Source) -> Iterator[Entry]:
+    """The options and fields that a file defines."""
+    for call in source.all(ast.Call):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _ADDS:
+            name = _destination(call)
+            if name:
+                yield _entry(source, name, _default(call), call, "option")
+        elif isinstance(call.func, ast.Attribute) and call.func.attr == "set_defaults":
+            for keyword in call.keywords:
+                if keyword.arg is not None:
+                    yield _entry(source, keyword.arg, keyword.value, call, "option")
+        elif last_word(call.func) in _FLAGS and len(call.args) > 1 and (name := _text(call.args[0])):
+            yield _entry(source, name, call.args[1], call, "option")
+    for owner in source.all(ast.ClassDef):
+        if _OF_SETTINGS.fullmatch(owner.name) and any(
+            last_word(d.func if isinstance(d, ast.Call) else d) == "dataclass" for d in owner.decorator_list
+        ):
+            for field in owner.body:
+                if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                    yield _entry(source, field.target.id, _field(field.value), field, "field")
+
+
+def plain(node: ast.expr | None) -> Value:
+    """The constant that an expression is."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = plain(node.operand)
+        return -value if isinstance(value, int | float) else None
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float | str):
+        return node.value
+    return None
+
+
+def _entry(source: Source, name: str, default: ast.expr | None, node: ast.expr | ast.stmt, by: By) -> Entry:
+    value = plain(default)
+    is_known = value is not None or default is None or (isinstance(default, ast.Constant) and default.value is None)
+    return Entry(key=name, value=value, is_known=is_known, path=source.path, line=node.lineno, by=by)
+
+
+def _destination(call: ast.Call) -> str:
+    """The name under which an option's value is found."""
+    given = _text(argument(call, "dest"))
+    if given:
+        return given
+    words = [word for word in map(_text, call.args) if word]
+    long = [word for word in words if word.startswith("--")]
+    return (long or words or [""])[0].lstrip("-").replace("-", "_")
+
+
+def _default(call: ast.Call) -> ast.expr | None:
+    default = argument(call, "default")
+    action = _text(argument(call, "action"))
+    if default is None and action in ("store_true", "store_false"):
+        return ast.Constant(value=action == "store_false")
+    return _converted(default, last_word(argument(call, "type") or call.func))
+
+
+def _converted(default: ast.expr | None, kind: str) -> ast.expr | None:
+    """argparse gives a default that is text to the option's type, as if it had been written on the command line."""
+    text = _text(default)
+    if not text or kind not in ("int", "float"):
+        return default
+    try:
+        return ast.Constant(value=int(text) if kind == "int" else float(text))
+    except ValueError:
+        return default
+
+
+def _field(value: ast.expr | None) -> ast.expr | None:
+    """`x: int = 1`, `x: int = field(default=1)`."""
+    if isinstance(value, ast.Call) and last_word(value.func) == "field":
+        return argument(value, "default")
+    return value
+
+
+def _text(node: ast.expr | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
