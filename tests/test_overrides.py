@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from conftest import FLOORIT, PYTHON, execute, report_of
+from torch.utils.data import BatchSampler, SequentialSampler
 
 from floorit import cli
 from floorit.analyse.overrides import find
 from floorit.events import Place, Process
 from floorit.fixes import asked
 from floorit.record import overrides
-from floorit.record.overrides import store
+from floorit.record.overrides import batches, rates, store
 from floorit.report import overrides as terminal_overrides
 
 FOLDER = Path(__file__).parent / "overridden"
@@ -193,6 +195,47 @@ def test_the_model_is_compiled(tmp_path: Path, mode: str) -> None:
     assert ran.told["compile"]["state"] == "in force"
 
 
+# -- how many samples a step ---------------------------------------------------------------------------------------
+
+
+def bare(folder: Path, script: str, *arguments: str) -> dict[str, Any]:
+    """What a script says without floorit."""
+    said: dict[str, Any] = json.loads(execute([PYTHON, str(FOLDER / script), *arguments], folder).stdout)
+    return said
+
+
+def test_larger_batches_train_as_the_program_would_with_its_rates_by_the_rule(tmp_path: Path) -> None:
+    larger = bare(tmp_path, "sizes.py", "8", "0.2", str(0.01 * 2**0.5))
+    ran = Ran(tmp_path, "batch=x2", script=FOLDER / "sizes.py")
+    assert ran.said["sizes"] == [8] * 8
+    assert ran.said["evaluated"] == [8] * 8  # as it was
+    assert ran.said["rates"][:2] == pytest.approx([0.2, 0.2 * (1 - 1 / 8)])
+    assert ran.said["other_rates"] == pytest.approx([0.01 * 2**0.5] * 8)
+    for name in ("planned", "order", "rates", "losses", "steps"):
+        assert ran.said[name] == pytest.approx(larger[name], rel=1e-5), name
+    assert ran.report["run"]["samples_per_step"] == 8
+    told = ran.told["batch"]
+    assert (told["state"], told["asked"], told["acted"], told["reason"]) == ("in force", 4, 2, None)
+
+
+def test_batches_that_cannot_be_larger_are_left_alone() -> None:
+    class Own(BatchSampler):
+        pass
+
+    in_turn = SequentialSampler(range(6))
+    assert batches._obstacle(BatchSampler(in_turn, 4, False), 8) is None
+    assert "fewer samples" in str(batches._obstacle(BatchSampler(in_turn, 4, True), 8))
+    assert "own Own" in str(batches._obstacle(Own(in_turn, 4, False), 8))
+
+
+@pytest.mark.parametrize(("kind", "power"), [("SGD", 1.0), ("AdamW", 0.5), ("RMSprop", 0.5), ("Rprop", None)])
+def test_the_rule_of_the_learning_rate(kind: str, power: float | None) -> None:
+    class Derived(getattr(torch.optim, kind)):  # type: ignore[misc]
+        pass
+
+    assert rates._power(Derived([torch.zeros(1, requires_grad=True)], lr=0.1)) == power
+
+
 # -- asking for them ----------------------------------------------------------------------------------------------
 
 
@@ -202,6 +245,9 @@ def test_the_model_is_compiled(tmp_path: Path, mode: str) -> None:
         (["workers=8", "pin", "in-order"], {"workers": 8, "pin": True, "in-order": False}),
         (["pin=off", "persistent=TRUE"], {"pin": False, "persistent": True}),
         (["prefetch", "context=spawn"], {"prefetch": 4, "context": "spawn"}),
+        (["batch"], {"batch": "x2"}),
+        (["batch=x4"], {"batch": "x4"}),
+        (["batch=24"], {"batch": 24}),
     ],
 )
 def test_what_is_typed_becomes_values(words: list[str], meant: dict[str, Any]) -> None:
@@ -218,6 +264,7 @@ def test_what_is_typed_becomes_values(words: list[str], meant: dict[str, Any]) -
         ("workers", "--fix workers needs a value: a whole number from 0 to 1024"),
         ("workers=many", "--fix workers takes a whole number from 0 to 1024, not 'many'"),
         ("workers=-1", "not '-1'"),
+        ("batch=x1", "--fix batch takes a whole number from 1 to 1048576, or a factor as in x2, not 'x1'"),
         ("pin=1", "--fix pin takes on or off, not '1'"),
         ("context=thread", "--fix context takes fork or spawn or forkserver, not 'thread'"),
     ],

@@ -11,6 +11,8 @@ from floorit.stats import Estimate, seconds
 _FULL = 0.85
 # A batch so many times as large.
 _TIMES = 2
+# Samples of a batch, batches of a step: nobody means more.
+_LARGEST = 1 << 20
 
 
 def _recompute(known: Known) -> Estimate | str:
@@ -94,6 +96,7 @@ FIXES = (
         setting="batch_size",
         predict=_batch,
         value=lambda known: f"x{_TIMES}",
+        takes=values.size(_LARGEST, default=f"x{_TIMES}"),
         popular=True,
     ),
     Fix(

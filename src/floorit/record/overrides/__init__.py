@@ -2,10 +2,10 @@
 
 import json
 
-from . import decoding, device, loader, model, optimizer, ranks, switches, threads, transfers
+from . import batches, decoding, device, loader, model, optimizer, ranks, switches, threads, transfers
 from .applied import Applied
 
-GROUPS = (loader, threads, decoding, transfers, model, optimizer, switches, device, ranks)
+GROUPS = (loader, batches, threads, decoding, transfers, model, optimizer, switches, device, ranks)
 
 
 def install(session, text):
