@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -198,14 +199,14 @@ def test_the_model_is_compiled(tmp_path: Path, mode: str) -> None:
 # -- how many samples a step ---------------------------------------------------------------------------------------
 
 
-def bare(folder: Path, script: str, *arguments: str) -> dict[str, Any]:
-    """What a script says without floorit."""
-    said: dict[str, Any] = json.loads(execute([PYTHON, str(FOLDER / script), *arguments], folder).stdout)
+def bare(script: str, *arguments: float) -> dict[str, Any]:
+    """What the main function of a script says without floorit."""
+    said: dict[str, Any] = runpy.run_path(str(FOLDER / script))["main"](*arguments)
     return said
 
 
 def test_larger_batches_train_as_the_program_would_with_its_rates_by_the_rule(tmp_path: Path) -> None:
-    larger = bare(tmp_path, "sizes.py", "8", "0.2", str(0.01 * 2**0.5))
+    larger = bare("sizes.py", 8, 0.2, 0.01 * 2**0.5)
     ran = Ran(tmp_path, "batch=x2", script=FOLDER / "sizes.py")
     assert ran.said["sizes"] == [8] * 8
     assert ran.said["evaluated"] == [8] * 8  # as it was
@@ -216,6 +217,30 @@ def test_larger_batches_train_as_the_program_would_with_its_rates_by_the_rule(tm
     assert ran.report["run"]["samples_per_step"] == 8
     told = ran.told["batch"]
     assert (told["state"], told["asked"], told["acted"], told["reason"]) == ("in force", 4, 2, None)
+
+
+def test_batches_that_are_accumulated_train_as_larger_ones_do(tmp_path: Path) -> None:
+    larger = bare("sizes.py", 8, 0.1, 0.01, 0.0)
+    ran = Ran(tmp_path, "accumulate=2", script=FOLDER / "sizes.py", arguments=("4", "0.1", "0.01", "0"))
+    assert ran.said["sizes"] == [4] * 16
+    assert ran.said["order"] == larger["order"]
+    assert ran.said["steps"] == larger["steps"] == 8
+    pairs = zip(ran.said["losses"][::2], ran.said["losses"][1::2], strict=True)
+    assert [(first + second) / 2 for first, second in pairs] == pytest.approx(larger["losses"], rel=1e-4)
+    assert ran.report["run"]["accumulation"] == 2
+    assert (ran.told["accumulate"]["state"], ran.told["accumulate"]["acted"]) == ("in force", 2 * 8)  # two optimizers
+
+
+@pytest.mark.acceptance
+def test_steps_are_accumulated_however_they_are_taken(tmp_path: Path) -> None:
+    larger = json.loads(execute([PYTHON, str(FOLDER / "accumulated.py"), "8"], make(tmp_path, "bare")).stdout)
+    ran = Ran(make(tmp_path, "ran"), "accumulate", script=FOLDER / "accumulated.py", arguments=("4",))
+    assert larger["with_scaler"]["scale"] == 512
+    assert larger["with_scaler"]["steps"] == 3  # one was skipped
+    for way, expected in larger.items():
+        assert ran.said[way].pop("weights") == pytest.approx(expected.pop("weights"), abs=1e-4), way
+        assert ran.said[way] == expected, way
+    assert ran.told["accumulate"]["reason"] is None
 
 
 def test_batches_that_cannot_be_larger_are_left_alone() -> None:

@@ -1,6 +1,6 @@
 """A program that plans a schedule by the number of its batches, and says what each of them was and did.
 
-Arguments: samples of a batch, and the learning rates of its two optimizers.
+Arguments: samples of a batch, the learning rates of its two optimizers, and how much the first of them falls.
 """
 
 import json
@@ -20,7 +20,7 @@ class Numbered(Dataset):
         return torch.randn(6, generator=generator), torch.tensor(index)
 
 
-def main(size=4, rate=0.1, other_rate=0.01):
+def main(size=4, rate=0.1, other_rate=0.01, fall=1.0):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1))
     shift = nn.Parameter(torch.zeros(1))
@@ -30,7 +30,7 @@ def main(size=4, rate=0.1, other_rate=0.01):
     loader = DataLoader(data, batch_size=size, shuffle=True)
     validation = DataLoader(data, batch_size=8)
     planned = 2 * len(loader)
-    schedule = torch.optim.lr_scheduler.LambdaLR(sgd, lambda step: 1 - step / planned)
+    schedule = torch.optim.lr_scheduler.LambdaLR(sgd, lambda step: 1 - fall * step / planned)
     said = {"planned": planned, "sizes": [], "order": [], "rates": [], "other_rates": [], "losses": [], "evaluated": []}
     for _ in range(2):
         model.train()
@@ -52,8 +52,8 @@ def main(size=4, rate=0.1, other_rate=0.01):
         with torch.no_grad():
             said["evaluated"] += [len(x) for x, _ in validation]
     said["steps"] = adam.state[shift]["step"].item()
-    print(json.dumps(said))
+    return said
 
 
 if __name__ == "__main__":
-    main(*(int(sys.argv[1]), *map(float, sys.argv[2:])) if sys.argv[1:] else ())
+    print(json.dumps(main(*(int(sys.argv[1]), *map(float, sys.argv[2:])) if sys.argv[1:] else ())))

@@ -86,6 +86,7 @@ FIXES = (
         setting="accumulation",
         predict=_accumulate,
         value=lambda known: _TIMES,
+        takes=values.whole(2, _LARGEST, default=_TIMES),
     ),
     Fix(
         code="batch",

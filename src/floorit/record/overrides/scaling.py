@@ -9,6 +9,7 @@ import functools
 
 from ..known import Known
 from ..traces import hide_ours
+from .roots import weighted
 
 _FIRST, _GROWTH, _BACKOFF, _INTERVAL = 2.0**16, 2.0, 0.5, 2000
 
@@ -64,7 +65,8 @@ class Scaling:
                     return backward(tensors, grad_tensors, *args, **kwargs)
                 self._is_open = True
                 try:
-                    return backward(tensors, self._enlarged(tensors, grad_tensors), *args, **kwargs)
+                    enlarged = weighted(self._torch, tensors, grad_tensors, self._scale)
+                    return backward(tensors, enlarged, *args, **kwargs)
                 finally:
                     self._is_open = False
             except BaseException:
@@ -72,17 +74,6 @@ class Scaling:
                 raise
 
         self._session.patches.replace(autograd, "backward", scaled)
-
-    def _enlarged(self, tensors, gradients):
-        is_tensor = self._torch.is_tensor
-        roots = [tensors] if is_tensor(tensors) else list(tensors)
-        given = [gradients] * len(roots) if gradients is None or is_tensor(gradients) else list(gradients)
-        return [self._enlarged_of(root, gradient) for root, gradient in zip(roots, given)]
-
-    def _enlarged_of(self, root, gradient):
-        if gradient is None and root.numel() == 1:
-            gradient = self._torch.ones_like(root)
-        return None if gradient is None else gradient * self._scale
 
     def _before_step(self, optimizer, args, kwargs):
         """Skip a step that would spoil the weights: without gradients, an optimizer does nothing."""
