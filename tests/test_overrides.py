@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
-import runpy
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from conftest import FLOORIT, PYTHON, execute, report_of
+from torch import nn
 from torch.utils.data import BatchSampler, SequentialSampler
 
 from floorit import cli
@@ -18,7 +19,7 @@ from floorit.analyse.overrides import find
 from floorit.events import Place, Process
 from floorit.fixes import asked
 from floorit.record import overrides
-from floorit.record.overrides import batches, rates, store
+from floorit.record.overrides import batches, blocks, rates, store
 from floorit.report import overrides as terminal_overrides
 
 FOLDER = Path(__file__).parent / "overridden"
@@ -199,14 +200,16 @@ def test_the_model_is_compiled(tmp_path: Path, mode: str) -> None:
 # -- how many samples a step ---------------------------------------------------------------------------------------
 
 
-def bare(script: str, *arguments: float) -> dict[str, Any]:
+def bare(name: str, *arguments: float) -> dict[str, Any]:
     """What the main function of a script says without floorit."""
-    said: dict[str, Any] = runpy.run_path(str(FOLDER / script))["main"](*arguments)
+    with pytest.MonkeyPatch.context() as changed:
+        changed.syspath_prepend(str(FOLDER))
+        said: dict[str, Any] = importlib.import_module(name).main(*arguments)
     return said
 
 
 def test_larger_batches_train_as_the_program_would_with_its_rates_by_the_rule(tmp_path: Path) -> None:
-    larger = bare("sizes.py", 8, 0.2, 0.01 * 2**0.5)
+    larger = bare("sizes", 8, 0.2, 0.01 * 2**0.5)
     ran = Ran(tmp_path, "batch=x2", script=FOLDER / "sizes.py")
     assert ran.said["sizes"] == [8] * 8
     assert ran.said["evaluated"] == [8] * 8  # as it was
@@ -220,7 +223,7 @@ def test_larger_batches_train_as_the_program_would_with_its_rates_by_the_rule(tm
 
 
 def test_batches_that_are_accumulated_train_as_larger_ones_do(tmp_path: Path) -> None:
-    larger = bare("sizes.py", 8, 0.1, 0.01, 0.0)
+    larger = bare("sizes", 8, 0.1, 0.01, 0.0)
     ran = Ran(tmp_path, "accumulate=2", script=FOLDER / "sizes.py", arguments=("4", "0.1", "0.01", "0"))
     assert ran.said["sizes"] == [4] * 16
     assert ran.said["order"] == larger["order"]
@@ -259,6 +262,46 @@ def test_the_rule_of_the_learning_rate(kind: str, power: float | None) -> None:
         pass
 
     assert rates._power(Derived([torch.zeros(1, requires_grad=True)], lr=0.1)) == power
+
+
+# -- what is computed twice ----------------------------------------------------------------------------------------
+
+
+def test_blocks_are_recomputed_with_the_same_numbers(tmp_path: Path) -> None:
+    usual = bare("repeats")
+    ran = Ran(tmp_path, "recompute=on", script=FOLDER / "repeats.py")
+    assert usual["calls"] == [3] * 7
+    assert ran.said["calls"] == [6] * 4 + [3] * 3  # not those that count batches
+    for name in ("losses", "counted", "drawn"):
+        assert ran.said[name] == usual[name], name
+    assert (ran.told["recompute"]["state"], ran.told["recompute"]["acted"]) == ("in force", 3)
+    assert next(row["seconds"] for row in ran.report["ledger"] if row["phase"] == "recompute") > 0
+
+
+@pytest.mark.acceptance
+def test_what_the_program_recomputes_is_kept(tmp_path: Path) -> None:
+    usual = bare("repeats", True)
+    ran = Ran(tmp_path, "recompute=off", script=FOLDER / "repeats.py", arguments=("own",))
+    assert usual["calls"] == [9, 0, 6, 6, 3, 3, 3]  # of a sequence torch recomputes all but the last
+    assert ran.said["calls"] == [6, 0, 3, 3, 3, 3, 3]
+    for name in ("losses", "drawn"):
+        assert ran.said[name] == usual[name], name
+    assert (ran.told["recompute"]["state"], ran.told["recompute"]["acted"]) == ("in force", 3 * 3)
+    assert ran.told["recompute"]["asked_at"]["function"] == "forward"
+
+
+def test_repeated_blocks_are_the_outermost_that_are_alike() -> None:
+    def block() -> nn.Module:
+        return nn.Sequential(nn.ModuleList(nn.Sequential(nn.Linear(2, 2)) for _ in range(3)))
+
+    model = nn.ModuleDict(
+        {
+            "thrice": nn.ModuleList(block() for _ in range(3)),
+            "twice": nn.ModuleList(nn.Sequential(nn.Linear(2, 2)) for _ in range(2)),
+            "layers": nn.Sequential(*(nn.Linear(2, 2) for _ in range(5))),
+        }
+    )
+    assert blocks.repeated(nn, model) == list(model["thrice"])
 
 
 # -- asking for them ----------------------------------------------------------------------------------------------

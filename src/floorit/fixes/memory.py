@@ -76,6 +76,7 @@ FIXES = (
         addresses=("recompute-bound",),
         predict=_recompute,
         value=lambda known: False,
+        takes=values.SWITCH_OFF,
     ),
     Fix(
         code="accumulate",

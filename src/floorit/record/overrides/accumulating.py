@@ -202,14 +202,21 @@ class _Steps:
         @functools.wraps(backward)
         def shared(tensors, grad_tensors=None, *args, **kwargs):
             try:
-                if not self._is_off:
-                    grad_tensors = weighted(self._torch, tensors, grad_tensors, 1 / self._count)
-                return backward(tensors, grad_tensors, *args, **kwargs)
+                return backward(tensors, self._share(tensors, grad_tensors), *args, **kwargs)
             except BaseException:
                 hide_ours()
                 raise
 
         return shared
+
+    def _share(self, tensors, gradients):
+        if self._is_off:
+            return gradients
+        try:
+            return weighted(self._torch, tensors, gradients, 1 / self._count)
+        except Exception as error:
+            self._fail("a backward pass could not be given its share: %r" % (error,))
+            return gradients
 
     def is_between(self, optimizer, *_, **__):
         """Whether an optimizer's gradients have something of earlier batches in them."""

@@ -2,7 +2,10 @@
 
 
 def weighted(torch, tensors, gradients, factor):
-    """What torch.autograd.backward is to be given as gradients of `tensors` in place of `gradients`."""
+    """What torch.autograd.backward is to be given as gradients of `tensors` in place of `gradients`.
+
+    Raises where a root is no tensor, as torch allows.
+    """
     roots = [tensors] if torch.is_tensor(tensors) else list(tensors)
     given = [gradients] * len(roots) if gradients is None or torch.is_tensor(gradients) else list(gradients)
     return [_weighted(torch, root, gradient, factor) for root, gradient in zip(roots, given)]

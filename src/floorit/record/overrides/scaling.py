@@ -61,11 +61,11 @@ class Scaling:
         @functools.wraps(backward)
         def scaled(tensors, grad_tensors=None, *args, **kwargs):
             try:
-                if self._is_programs or self._is_open or not self._hooked:
+                enlarged = self._enlarged(tensors, grad_tensors)
+                if enlarged is None:
                     return backward(tensors, grad_tensors, *args, **kwargs)
                 self._is_open = True
                 try:
-                    enlarged = weighted(self._torch, tensors, grad_tensors, self._scale)
                     return backward(tensors, enlarged, *args, **kwargs)
                 finally:
                     self._is_open = False
@@ -74,6 +74,15 @@ class Scaling:
                 raise
 
         self._session.patches.replace(autograd, "backward", scaled)
+
+    def _enlarged(self, tensors, gradients):
+        """The gradients that a pass is to begin with; None where it is not scaled."""
+        if self._is_programs or self._is_open or not self._hooked:
+            return None
+        try:
+            return weighted(self._torch, tensors, gradients, self._scale)
+        except Exception as error:
+            return self._applied.fail("a backward pass could not be scaled: %r" % (error,))
 
     def _before_step(self, optimizer, args, kwargs):
         """Skip a step that would spoil the weights: without gradients, an optimizer does nothing."""
