@@ -290,6 +290,14 @@ def test_what_the_program_recomputes_is_kept(tmp_path: Path) -> None:
     assert ran.told["recompute"]["asked_at"]["function"] == "forward"
 
 
+@pytest.mark.acceptance
+def test_each_block_is_compiled_by_itself(tmp_path: Path) -> None:
+    ran = Ran(tmp_path, "compile=regional", script=FOLDER / "repeats.py")
+    assert ran.said["compiled"] == [False, True, True, True, True, False]
+    assert ran.report["run"]["compiled_steps"]
+    assert (ran.told["compile"]["state"], ran.told["compile"]["acted"]) == ("in force", 7)
+
+
 def test_repeated_blocks_are_the_outermost_that_are_alike() -> None:
     def block() -> nn.Module:
         return nn.Sequential(nn.ModuleList(nn.Sequential(nn.Linear(2, 2)) for _ in range(3)))
