@@ -154,8 +154,9 @@ def test_what_the_model_and_the_optimizer_compute_with(tmp_path: Path, usual: di
 
 
 @pytest.mark.acceptance
-def test_files_are_decoded_once_for_workers_that_are_not_forked(tmp_path: Path) -> None:
-    fixes = ("decode-cache=ram", "context=spawn")
+@pytest.mark.parametrize("place", ["ram", "disk"])
+def test_files_are_decoded_once_for_workers_that_are_not_forked(tmp_path: Path, place: str) -> None:
+    fixes = (f"decode-cache={place}", "context=spawn")
     assert_decoded_once(Ran(tmp_path, *fixes, script=FOLDER / "decodes.py", arguments=(str(tmp_path),)))
 
 
@@ -427,12 +428,28 @@ def test_each_is_one_line_on_the_terminal() -> None:
     ]
 
 
-# -- what is kept in memory ---------------------------------------------------------------------------------------
+# -- what is kept in memory, or on disk ----------------------------------------------------------------------------
+
+PLACES = pytest.mark.parametrize("place", [store.InMemory(), store.OnDisk()], ids=["memory", "disk"])
 
 
-def test_what_one_process_keeps_another_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that a store on disk is made in, by a process that nobody has given one."""
     monkeypatch.delenv(store.VARIABLE, raising=False)
-    own = store.Store()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_the_file_on_disk_has_no_name_there(cache: Path) -> None:
+    kept = store.Store(store.OnDisk())
+    assert os.readlink(f"/proc/self/fd/{kept._file}").startswith(str(cache))
+    assert list(cache.iterdir()) == []
+
+
+@PLACES
+def test_what_one_process_keeps_another_finds(place: Any, cache: Path) -> None:
+    own = store.Store(place)
     assert own.get("picture") is None
     assert own.put("picture", b"four", b" legs")
     child = os.fork()
@@ -440,19 +457,19 @@ def test_what_one_process_keeps_another_finds(monkeypatch: pytest.MonkeyPatch) -
         os._exit(0 if bytes(own.get("picture")) == b"four legs" and own.put("other", b"child's") else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert bytes(own.get("other")) == b"child's"
-    found = store.Store()  # by the variable, as a process that is not forked
+    found = store.Store(place)  # by the variable, as a process that is not forked
     assert bytes(found.get("picture")) == b"four legs"
     assert found.put("picture", b"again")
     assert bytes(own.get("picture")) == b"four legs"
 
 
-def test_nothing_is_kept_where_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(store.VARIABLE, raising=False)
-    monkeypatch.setattr(store, "free_memory", lambda: 1000)
-    small = store.Store()
+@PLACES
+def test_nothing_is_kept_where_there_is_no_room(place: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(place), "free", lambda *_: 1000)
+    small = store.Store(place)
     assert small.put("half", b"h" * 400)
     assert not small.put("more than half", b"m" * 200)
     assert small.get("more than half") is None
-    monkeypatch.setattr(store, "free_memory", lambda: 120)  # the program has taken the rest
+    monkeypatch.setattr(type(place), "free", lambda *_: 120)  # the program has taken the rest
     assert not small.put("little", b"l" * 30)
     assert small.put("less", b"l" * 10)
