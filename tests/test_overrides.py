@@ -5,21 +5,25 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 from conftest import FLOORIT, PYTHON, execute, report_of
 from torch import nn
-from torch.utils.data import BatchSampler, SequentialSampler
+from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler
 
 from floorit import cli
 from floorit.analyse.overrides import find
 from floorit.events import Place, Process
 from floorit.fixes import asked
 from floorit.record import overrides
-from floorit.record.overrides import batches, blocks, rates, store
+from floorit.record.overrides import ahead, batches, blocks, rates, store
+from floorit.record.patch import Patches
 from floorit.report import overrides as terminal_overrides
 
 FOLDER = Path(__file__).parent / "overridden"
@@ -90,6 +94,7 @@ SWITCHES = (
     "launch-blocking",
     "allocator",
     "async-copy",
+    "device-prefetch",
     "sync-off",
 )
 OF_DATA = ("workers=2", "decode-cache")
@@ -132,9 +137,9 @@ def test_what_the_model_and_the_optimizer_compute_with(tmp_path: Path, usual: di
     states = {code: told["state"] for code, told in ran.told.items()}
     met = ("amp", "channels-last", "deterministic", "anomaly", "fused", "set-to-none", "sync-off", "static-graph")
     assert {code: states[code] for code in met} == dict.fromkeys(met, "in force")
-    for code in ("tf32", "cudnn-benchmark", "launch-blocking", "allocator", "async-copy"):
+    for code in ("tf32", "cudnn-benchmark", "launch-blocking", "allocator", "async-copy", "device-prefetch"):
         assert states[code] == "not met"  # there is no GPU
-    assert ran.told["tf32"]["reason"] == "the program did not use CUDA"
+    assert ran.told["tf32"]["reason"] == ran.told["device-prefetch"]["reason"] == "the program did not use CUDA"
     assert ran.told["anomaly"]["asked"] is True
     assert ran.told["anomaly"]["asked_at"]["line"] == line_of("set_detect_anomaly(True)")
     assert ran.told["cudnn-benchmark"]["asked_at"]["line"] == line_of("cudnn.benchmark = False")
@@ -263,6 +268,106 @@ def test_the_rule_of_the_learning_rate(kind: str, power: float | None) -> None:
         pass
 
     assert rates._power(Derived([torch.zeros(1, requires_grad=True)], lr=0.1)) == power
+
+
+# -- batches that are copied ahead ---------------------------------------------------------------------------------
+
+
+class Broken(Dataset[torch.Tensor]):
+    """Its last sample cannot be made."""
+
+    def __len__(self) -> int:
+        return 10
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        if index == 9:
+            raise KeyError(index)
+        return torch.tensor([index])
+
+
+class Beside:
+    """Stands for a stream of its own: copies at once, to where no values are."""
+
+    def __init__(self) -> None:
+        self.begun: list[int] = []
+
+    def begin(self, tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+        self.begun.append(int(tensor[0]))
+        return torch.empty_like(tensor, device=device)
+
+    def end(self, begun: torch.Tensor) -> torch.Tensor:
+        return begun
+
+
+def all_ready(iterator: Any) -> bool:
+    """Whether workers have made all that they were asked for."""
+    tasks = iterator._task_info.values()
+    return iterator._data_queue.qsize() + sum(len(task) == 2 for task in tasks) == len(tasks)
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")  # on one core
+def test_a_batch_that_is_ready_is_copied_a_step_early_and_what_it_raises_comes_when_it_would() -> None:
+    told, side = Mock(), Beside()
+    session = SimpleNamespace(torch=torch, patches=Patches(), trained_models=list)
+    early = ahead.Ahead(session, told, side, "meta")
+    move = early.moving("to", torch.Tensor.to)
+    loader = DataLoader(Broken(), batch_size=1, num_workers=2, persistent_workers=True)
+    early._follow(loader)
+    assert loader.pin_memory
+    loader.pin_memory = False  # torch would look for a GPU
+    iterator: Any = iter(loader)
+    early.made(iterator, loader)
+
+    def following() -> torch.Tensor:
+        until = time.monotonic() + 30
+        while not all_ready(iterator) and time.monotonic() < until:
+            time.sleep(0.001)
+        batch: torch.Tensor = early.hand_out(early.is_followed(iterator), iterator)
+        return batch
+
+    for _ in range(2):
+        for number in range(9):
+            batch = following()
+            assert int(batch[0]) == number
+            if number == 4:
+                batch.add_(0)  # changed since it was copied
+            assert move(batch, "meta").device.type == "meta"
+        with pytest.raises(KeyError):
+            following()
+        with pytest.raises(StopIteration):
+            following()
+        iterator._reset(loader)
+        early.forget(iterator)
+    assert side.begun == [*range(2, 9), *range(1, 9)]  # which tensors are moved is known from the first batch on
+    assert told.act.call_count == len(side.begun) - 2
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "is_aimed"),
+    [
+        ((torch.float64,), {}, False),
+        ((), {"memory_format": torch.channels_last}, False),
+        (("cpu",), {}, False),
+        (("cuda:1", torch.float16), {}, True),
+        ((0,), {}, True),
+        ((), {"device": torch.device("cuda")}, True),
+        ((torch.zeros(1),), {}, False),
+    ],
+)
+def test_only_moves_to_a_gpu_are_made_ahead(args: tuple[Any, ...], kwargs: dict[str, Any], is_aimed: bool) -> None:
+    session = SimpleNamespace(torch=torch)
+    assert ahead.Ahead(session, Mock(), None, "cuda")._is_aimed(args, kwargs) == is_aimed
+
+
+def test_batches_that_cannot_be_taken_early_without_another_order_are_not() -> None:
+    data = Broken()
+
+    class Own(SequentialSampler):
+        pass
+
+    assert ahead._obstacle(DataLoader(data, num_workers=1, shuffle=True)) is None
+    for loader in (DataLoader(data), DataLoader(data, num_workers=1, sampler=Own(data))):
+        assert "random numbers" in str(ahead._obstacle(loader))
 
 
 # -- what is computed twice ----------------------------------------------------------------------------------------

@@ -2,10 +2,23 @@
 
 import json
 
-from . import accumulating, batches, decoding, device, loader, model, optimizer, ranks, switches, threads, transfers
+from . import (
+    accumulating,
+    ahead,
+    batches,
+    decoding,
+    device,
+    loader,
+    model,
+    optimizer,
+    ranks,
+    switches,
+    threads,
+    transfers,
+)
 from .applied import Applied
 
-GROUPS = (loader, batches, threads, decoding, transfers, model, optimizer, accumulating, switches, device, ranks)
+GROUPS = (loader, batches, threads, decoding, transfers, ahead, model, optimizer, accumulating, switches, device, ranks)
 
 
 def install(session, text):
