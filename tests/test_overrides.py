@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import sys
 import time
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -22,7 +25,7 @@ from floorit.analyse.overrides import find
 from floorit.events import Place, Process
 from floorit.fixes import asked
 from floorit.record import overrides
-from floorit.record.overrides import ahead, batches, blocks, rates, store
+from floorit.record.overrides import ahead, batches, blocks, eightbit, rates, store
 from floorit.record.patch import Patches
 from floorit.report import overrides as terminal_overrides
 
@@ -95,6 +98,7 @@ SWITCHES = (
     "allocator",
     "async-copy",
     "device-prefetch",
+    "optimizer-8bit",
     "sync-off",
 )
 OF_DATA = ("workers=2", "decode-cache")
@@ -152,6 +156,8 @@ def test_what_the_model_and_the_optimizer_compute_with(tmp_path: Path, usual: di
         3,
         line_of("bucket_cap_mb=3"),
     )
+    assert states["optimizer-8bit"] == "failed"
+    assert ran.told["optimizer-8bit"]["reason"].startswith("neither bitsandbytes nor torchao is installed")
     assert states["workers"] == "failed"  # of one of its loaders
     assert "would repeat its samples" in ran.told["workers"]["reason"]
     assert ran.said["others"]["repeated"] == list(range(8))
@@ -368,6 +374,66 @@ def test_batches_that_cannot_be_taken_early_without_another_order_are_not() -> N
     assert ahead._obstacle(DataLoader(data, num_workers=1, shuffle=True)) is None
     for loader in (DataLoader(data), DataLoader(data, num_workers=1, sampler=Own(data))):
         assert "random numbers" in str(ahead._obstacle(loader))
+
+
+# -- an optimizer of 8 bits ----------------------------------------------------------------------------------------
+
+
+class AdamW8bit(torch.optim.Optimizer):
+    """Stands for that of a package: what it was made with is all that is asked of it."""
+
+    def __init__(self, params: Any, **defaults: Any) -> None:
+        if defaults["lr"] > 1:
+            raise ValueError("of all that it can be given")
+        super().__init__(params, defaults)
+
+
+@pytest.fixture
+def making(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mock]:
+    """What is told of optimizers that are made while a package is installed, and parameters are on a GPU."""
+    package, inner = ModuleType("bitsandbytes"), ModuleType("bitsandbytes.optim")
+    package.__spec__ = ModuleSpec("bitsandbytes", None)
+    inner.AdamW8bit = AdamW8bit  # type: ignore[attr-defined]
+    for module in (package, inner):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(eightbit, "_are_on_gpu", lambda *_: True)
+    told, session = Mock(), SimpleNamespace(torch=torch, patches=Patches())
+    told.fail.return_value = None
+    eightbit.install(session, {"optimizer-8bit": told})
+    yield told
+    session.patches.undo()
+
+
+def test_adam_is_made_with_a_state_of_8_bits(making: Mock) -> None:
+    layer = nn.Linear(2, 2)
+    made = torch.optim.AdamW((p for p in layer.parameters()), 0.5, weight_decay=0.25)
+    assert type(made) is AdamW8bit
+    (group,) = made.param_groups
+    assert group["params"] == list(layer.parameters())
+    assert (group["lr"], group["betas"], group["weight_decay"]) == (0.5, (0.9, 0.999), 0.25)
+    making.overrule.assert_called_once_with("AdamW")
+    making.fail.assert_not_called()
+
+
+@pytest.mark.parametrize(("more", "reason"), [({"amsgrad": True}, "with amsgrad"), ({"lr": 2.0}, "of all that it can")])
+def test_adam_that_cannot_have_8_bits_is_made_as_the_program_says(
+    making: Mock, more: dict[str, Any], reason: str
+) -> None:
+    layer = nn.Linear(2, 2)
+    made = torch.optim.AdamW([{"params": (p for p in layer.parameters())}], **more)
+    assert type(made) is torch.optim.AdamW
+    assert made.param_groups[0]["params"] == list(layer.parameters())
+    layer(torch.ones(1, 2)).sum().backward()
+    made.step()
+    assert reason in making.fail.call_args.args[0]
+
+
+def test_classes_of_the_programs_own_keep_their_state(making: Mock) -> None:
+    class Own(torch.optim.AdamW):
+        pass
+
+    assert type(Own([torch.zeros(1, requires_grad=True)])) is Own
+    making.overrule.assert_not_called()
 
 
 # -- what is computed twice ----------------------------------------------------------------------------------------

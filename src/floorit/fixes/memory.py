@@ -67,6 +67,10 @@ def _allocator(known: Known) -> Estimate | str:
     return "the allocator's settings make room, not time: memory did not run out"
 
 
+def _eight_bits(known: Known) -> Estimate | str:
+    return "an optimizer's state of 8 bits makes room, not time: memory did not run out"
+
+
 FIXES = (
     Fix(
         code="recompute",
@@ -109,5 +113,14 @@ FIXES = (
         addresses=("out-of-memory",),
         predict=_allocator,
         takes=values.one_of("expandable", default="expandable"),
+    ),
+    Fix(
+        code="optimizer-8bit",
+        summary="the optimizer's state in 8 bits; other training",
+        risk="training",
+        effort="a few lines",
+        addresses=("out-of-memory",),
+        predict=_eight_bits,
+        takes=values.ONLY_ON,
     ),
 )

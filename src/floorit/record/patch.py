@@ -183,7 +183,7 @@ class Patches:
 
     @staticmethod
     def take_back(thing, name):
-        """Undo an `assign` that has hidden an attribute of the object's class."""
+        """Undo an `assign` of what the object itself did not have."""
         vars(thing).pop(name, None)
 
     @staticmethod

@@ -8,6 +8,7 @@ from . import (
     batches,
     decoding,
     device,
+    eightbit,
     loader,
     model,
     optimizer,
@@ -18,7 +19,11 @@ from . import (
 )
 from .applied import Applied
 
-GROUPS = (loader, batches, threads, decoding, transfers, ahead, model, optimizer, accumulating, switches, device, ranks)
+GROUPS = (
+    *(loader, batches, threads, decoding, transfers, ahead),
+    *(model, optimizer, eightbit, accumulating),
+    *(switches, device, ranks),
+)
 
 
 def install(session, text):
