@@ -8,6 +8,8 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -22,10 +24,11 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSample
 
 from floorit import cli
 from floorit.analyse.overrides import find
+from floorit.errors import UsageError
 from floorit.events import Place, Process
 from floorit.fixes import asked
-from floorit.record import overrides
-from floorit.record.overrides import ahead, batches, blocks, eightbit, rates, store
+from floorit.record import imports, overrides
+from floorit.record.overrides import ahead, batches, blocks, eightbit, frameworks, rates, store
 from floorit.record.patch import Patches
 from floorit.report import overrides as terminal_overrides
 
@@ -100,6 +103,7 @@ SWITCHES = (
     "device-prefetch",
     "optimizer-8bit",
     "sync-off",
+    "eval-every=3",
 )
 OF_DATA = ("workers=2", "decode-cache")
 OF_RANKS = ("static-graph", "bucket-view", "bucket-mb=7")
@@ -156,6 +160,8 @@ def test_what_the_model_and_the_optimizer_compute_with(tmp_path: Path, usual: di
         3,
         line_of("bucket_cap_mb=3"),
     )
+    assert states["eval-every"] == "not met"
+    assert "--vary" in ran.told["eval-every"]["reason"]
     assert states["optimizer-8bit"] == "failed"
     assert ran.told["optimizer-8bit"]["reason"].startswith("neither bitsandbytes nor torchao is installed")
     assert states["workers"] == "failed"  # of one of its loaders
@@ -376,6 +382,103 @@ def test_batches_that_cannot_be_taken_early_without_another_order_are_not() -> N
         assert "random numbers" in str(ahead._obstacle(loader))
 
 
+# -- what a framework does too often -------------------------------------------------------------------------------
+
+
+class Trainer:
+    """As Lightning's: only by name, and with defaults of its own."""
+
+    def __init__(
+        self,
+        *,
+        log_every_n_steps: int | None = None,
+        val_check_interval: float | None = None,
+        check_val_every_n_epoch: int | None = 1,
+    ) -> None:
+        self.given = (log_every_n_steps, val_check_interval, check_val_every_n_epoch)
+
+
+class ModelCheckpoint:
+    """As Lightning's."""
+
+    def __init__(
+        self,
+        dirpath: str | None = None,
+        every_n_train_steps: int | None = None,
+        train_time_interval: timedelta | None = None,
+        every_n_epochs: int | None = None,
+    ) -> None:
+        self.given = (every_n_train_steps, train_time_interval, every_n_epochs)
+
+
+@dataclass
+class TrainingArguments:
+    """As those of transformers."""
+
+    logging_strategy: str = "steps"
+    logging_steps: float = 500
+    eval_strategy: str = "no"
+    eval_steps: float | None = None
+    save_strategy: str = "steps"
+    save_steps: float = 500
+
+    def __post_init__(self) -> None:
+        if self.eval_strategy == "steps" and self.eval_steps is None:
+            self.eval_steps = self.logging_steps
+
+
+@dataclass
+class DerivedArguments(TrainingArguments):
+    """As programs and libraries derive them."""
+
+    more: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+
+
+@pytest.fixture
+def framework(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Mock]]:
+    """What is told of each override, four times as rarely, while the frameworks stand in for the true ones."""
+    for name, kind in (
+        ("lightning.pytorch.trainer.trainer", Trainer),
+        ("pytorch_lightning.callbacks.model_checkpoint", ModelCheckpoint),
+        ("transformers.training_args", TrainingArguments),
+    ):
+        module = ModuleType(name)
+        setattr(module, kind.__name__, kind)
+        monkeypatch.setitem(sys.modules, name, module)
+    session, told = SimpleNamespace(patches=Patches()), {code: Mock(value=4) for code in frameworks.CODES}
+    monkeypatch.setattr(imports, "_waiting", {})
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    frameworks.install(session, told)
+    yield told
+    session.patches.undo()
+
+
+def test_lightning_logs_evaluates_and_saves_less_often(framework: dict[str, Mock]) -> None:
+    assert Trainer().given == (200, None, 4)
+    assert Trainer(log_every_n_steps=1, val_check_interval=0.125).given == (4, 0.5, 1)
+    assert Trainer(val_check_interval=0.5, check_val_every_n_epoch=2).given == (200, 0.5, 8)
+    assert Trainer(val_check_interval=100, check_val_every_n_epoch=None).given == (200, 400, None)
+    assert ModelCheckpoint("here").given == (None, None, 4)
+    assert ModelCheckpoint("here", 10).given == (40, None, None)
+    assert ModelCheckpoint(train_time_interval=timedelta(minutes=1)).given == (None, timedelta(minutes=4), None)
+    assert ModelCheckpoint(every_n_epochs=0).given == (None, None, 0)  # never
+    assert [told.overrule.call_count for told in framework.values()] == [4, 4, 3]
+    assert not any(told.fail.called for told in framework.values())
+
+
+@pytest.mark.parametrize("kind", [TrainingArguments, DerivedArguments])
+def test_transformers_logs_evaluates_and_saves_less_often(framework: dict[str, Mock], kind: Any) -> None:
+    made = kind(logging_steps=10, eval_strategy="steps", save_steps=0.125)
+    assert (made.logging_steps, made.eval_steps, made.save_steps) == (40, 40, 0.5)
+    assert kind(save_steps=0.5).save_steps == pytest.approx(1)
+    assert kind(save_steps=0.5).save_steps < 1  # 1 would be each step
+    framework["eval-every"].unmet.assert_called_with(frameworks._EACH_EPOCH)
+    framework["eval-every"].overrule.assert_called_once_with("eval_steps=10")
+
+
 # -- an optimizer of 8 bits ----------------------------------------------------------------------------------------
 
 
@@ -508,7 +611,7 @@ def test_what_is_typed_becomes_values(words: list[str], meant: dict[str, Any]) -
     ("word", "said"),
     [
         ("wrokers=8", "there is no fix 'wrokers'; those that can be applied are"),
-        ("log-every=10", "log-every can be advised, but not applied from outside"),
+        ("log-every", "--fix log-every needs a value: a whole number from 2 to"),
         ("workers", "--fix workers needs a value: a whole number from 0 to 1024"),
         ("workers=many", "--fix workers takes a whole number from 0 to 1024, not 'many'"),
         ("workers=-1", "not '-1'"),
@@ -525,6 +628,12 @@ def test_what_makes_no_sense_is_said_before_anything_starts(
     assert said in told
     assert told.count("\n") == 1
     assert not (tmp_path / "run").exists()
+
+
+def test_what_can_only_be_advised_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(asked.APPLICABLE, "batch")
+    with pytest.raises(UsageError, match="batch can be advised, but not applied from outside"):
+        asked.parse(["batch=8"])
 
 
 def test_the_same_fix_twice_makes_no_sense(capsys: pytest.CaptureFixture[str]) -> None:

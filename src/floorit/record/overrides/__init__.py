@@ -9,6 +9,7 @@ from . import (
     decoding,
     device,
     eightbit,
+    frameworks,
     loader,
     model,
     optimizer,
@@ -22,7 +23,7 @@ from .applied import Applied
 GROUPS = (
     *(loader, batches, threads, decoding, transfers, ahead),
     *(model, optimizer, eightbit, accumulating),
-    *(switches, device, ranks),
+    *(switches, device, ranks, frameworks),
 )
 
 
