@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,6 +21,7 @@ import pytest
 import torch
 from conftest import FLOORIT, PYTHON, execute, report_of
 from torch import nn
+from torch.optim import optimizer as optim
 from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler
 
 from floorit import cli
@@ -28,7 +30,7 @@ from floorit.errors import UsageError
 from floorit.events import Place, Process
 from floorit.fixes import asked
 from floorit.record import imports, overrides
-from floorit.record.overrides import ahead, batches, blocks, eightbit, frameworks, rates, store
+from floorit.record.overrides import accumulating, ahead, batches, blocks, eightbit, frameworks, rates, store
 from floorit.record.patch import Patches
 from floorit.report import overrides as terminal_overrides
 
@@ -262,6 +264,37 @@ def test_steps_are_accumulated_however_they_are_taken(tmp_path: Path) -> None:
         assert ran.said[way].pop("weights") == pytest.approx(expected.pop("weights"), abs=1e-4), way
         assert ran.said[way] == expected, way
     assert ran.told["accumulate"]["reason"] is None
+
+
+def test_gradients_that_the_program_clears_by_itself_end_the_accumulation() -> None:
+    weight, told, done = nn.Parameter(torch.zeros(1)), Mock(value=3), Mock()
+    optimizer = torch.optim.SGD([weight])
+    steps = accumulating._Steps(SimpleNamespace(torch=torch, patches=Patches()), told)
+    for clears in (False, True, True):
+        if clears:
+            weight.grad = None
+        (2 * weight).sum().backward()
+        steps._step(done, (optimizer,), {})
+    told.fail.assert_called_once_with(accumulating._CLEARED)
+    assert (told.act.call_count, done.call_count) == (1, 2)
+
+
+@pytest.mark.parametrize("schedules", [False, True])
+def test_a_program_that_sets_its_rate_itself_is_told_of(schedules: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optim, "_global_optimizer_pre_hooks", OrderedDict())
+    told = Mock()
+    scaled = rates.Rates(SimpleNamespace(torch=torch, patches=Patches(), hook=Mock()), told)
+    scaled.times = 4
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.1)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    if schedules:
+        scaled._schedulers.learn(schedule, optimizer)
+    optimizer.step()
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.4)
+    assert not told.remark.called
+    optimizer.param_groups[0]["lr"] = 0.1
+    optimizer.step()
+    assert told.remark.called != schedules
 
 
 def test_batches_that_cannot_be_larger_are_left_alone() -> None:

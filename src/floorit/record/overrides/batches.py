@@ -9,6 +9,7 @@ from .training import evaluates
 
 NAME = "batches of another size"
 CODES = ("batch",)
+_NO_LOADER = "no DataLoader of torch's is trained from"
 _ONE_BY_ONE = "the loader hands out samples one by one: what is in a batch is decided elsewhere"
 _SHUFFLES = ("RandomSampler", "DistributedSampler", "SubsetRandomSampler", "WeightedRandomSampler")
 
@@ -17,6 +18,7 @@ def install(session, asked):
     from torch.utils.data import DataLoader
 
     (applied,) = asked.values()
+    applied.unmet(_NO_LOADER)
     batches = _Batches(session, applied)
     session.before_pass.append(batches.begin)
     session.hook(NAME, DataLoader.__len__, batches.is_measured, names=("self",))
