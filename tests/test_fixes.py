@@ -28,7 +28,8 @@ CODES = [
     *("pin", "async-copy", "device-prefetch"),
     *("amp", "tf32", "cudnn-benchmark", "deterministic", "channels-last", "compile", "fused", "set-to-none"),
     *("anomaly", "launch-blocking", "sync-off", "log-every", "eval-every", "checkpoint-every"),
-    *("recompute", "accumulate", "batch", "allocator", "static-graph", "bucket-view", "bucket-mb"),
+    *("recompute", "accumulate", "batch", "allocator", "optimizer-8bit"),
+    *("static-graph", "bucket-view", "bucket-mb"),
 ]
 DOCS = Path(__file__).parents[1] / "docs"
 HEALTHY_GAIN = 1.05
@@ -167,6 +168,7 @@ REASONS = [
     ("batch", known(LAUNCHING), "not known"),
     ("batch", known(LAUNCHING.but(batch=0.2, workers=1)), "for batches"),
     ("allocator", known(GPU), "not time"),
+    ("optimizer-8bit", known(GPU), "not time"),
     ("static-graph", known(GPU), "one rank"),
     ("bucket-view", known(GPU, ranks=2, settings={"ddp.gradient_as_bucket_view": True}), "on already"),
 ]

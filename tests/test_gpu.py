@@ -372,3 +372,18 @@ def test_model_overrides_train_alike_on_the_gpu(tmp_path: Path, fixes: tuple[str
     assert fast["compiled"] == any("compile" in fix for fix in fixes)
     assert {override["state"] for override in told.values()} == {"in force"}
     assert fast["losses"] == pytest.approx(slow["losses"], rel=0.05)
+
+
+def test_copies_are_made_ahead_and_nothing_else_changes(tmp_path: Path) -> None:
+    (tmp_path / "usual").mkdir()
+    (tmp_path / "ahead").mkdir()
+    _, usual, _ = _recorded(tmp_path / "usual", "ahead.py", "--no-window")
+    report, stdout, _ = _recorded(tmp_path / "ahead", "ahead.py", "--no-window", "--fix", "device-prefetch")
+    before, after = json.loads(usual), json.loads(stdout)
+    assert all(before["waited"])
+    (told,) = report["overrides"]
+    assert told["state"] == "in force"
+    assert told["acted"] > len(after["waited"]) / 2
+    assert after["waited"].count(False) == told["acted"]
+    for name in ("losses", "order", "drawn"):
+        assert after[name] == before[name], name

@@ -220,7 +220,7 @@ FIXES = (
         addresses=("launch-bound", "compute-bound"),
         setting="torch.compile",
         predict=_compile,
-        takes=values.one_of("default", "reduce-overhead", "max-autotune", default="default"),
+        takes=values.one_of("default", "reduce-overhead", "max-autotune", "regional", default="default"),
         popular=True,
     ),
     Fix(

@@ -11,6 +11,7 @@ from floorit.stats import Estimate, seconds
 
 # With twelve small layers all of anomaly detection was 1.4 times what its stack traces take (70 and 50 % of the step).
 _ANOMALY = 1.4
+_TIMES_AS_RARE = values.whole(2, 1 << 20)  # as the program has it; nobody means more
 
 
 def _anomaly(known: Known) -> Estimate | str:
@@ -102,12 +103,13 @@ FIXES = (
     ),
     Fix(
         code="log-every",
-        summary="logging only every so many steps",
+        summary="logging only every so many times",
         risk="exact",
         effort="a flag",
         addresses=("logging-bound",),
         predict=_log,
         value=_log_value,
+        takes=_TIMES_AS_RARE,
     ),
     Fix(
         code="eval-every",
@@ -118,6 +120,7 @@ FIXES = (
         addresses=("eval-bound",),
         predict=_eval,
         value=_eval_value,
+        takes=_TIMES_AS_RARE,
     ),
     Fix(
         code="checkpoint-every",
@@ -127,5 +130,6 @@ FIXES = (
         addresses=("checkpoint-bound",),
         predict=_checkpoint,
         value=_checkpoint_value,
+        takes=_TIMES_AS_RARE,
     ),
 )

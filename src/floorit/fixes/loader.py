@@ -192,6 +192,6 @@ FIXES = (
         effort="a few lines",
         addresses=("input-bound",),
         predict=_decode_cache,
-        takes=values.one_of("ram", default="ram"),
+        takes=values.one_of("ram", "disk", default="ram"),
     ),
 )

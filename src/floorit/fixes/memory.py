@@ -11,6 +11,8 @@ from floorit.stats import Estimate, seconds
 _FULL = 0.85
 # A batch so many times as large.
 _TIMES = 2
+# Samples of a batch, batches of a step: nobody means more.
+_LARGEST = 1 << 20
 
 
 def _recompute(known: Known) -> Estimate | str:
@@ -65,6 +67,10 @@ def _allocator(known: Known) -> Estimate | str:
     return "the allocator's settings make room, not time: memory did not run out"
 
 
+def _eight_bits(known: Known) -> Estimate | str:
+    return "an optimizer's state of 8 bits makes room, not time: memory did not run out"
+
+
 FIXES = (
     Fix(
         code="recompute",
@@ -74,6 +80,7 @@ FIXES = (
         addresses=("recompute-bound",),
         predict=_recompute,
         value=lambda known: False,
+        takes=values.SWITCH_OFF,
     ),
     Fix(
         code="accumulate",
@@ -84,6 +91,7 @@ FIXES = (
         setting="accumulation",
         predict=_accumulate,
         value=lambda known: _TIMES,
+        takes=values.whole(2, _LARGEST, default=_TIMES),
     ),
     Fix(
         code="batch",
@@ -94,6 +102,7 @@ FIXES = (
         setting="batch_size",
         predict=_batch,
         value=lambda known: f"x{_TIMES}",
+        takes=values.size(_LARGEST, default=f"x{_TIMES}"),
         popular=True,
     ),
     Fix(
@@ -104,5 +113,14 @@ FIXES = (
         addresses=("out-of-memory",),
         predict=_allocator,
         takes=values.one_of("expandable", default="expandable"),
+    ),
+    Fix(
+        code="optimizer-8bit",
+        summary="the optimizer's state in 8 bits; other training",
+        risk="training",
+        effort="a few lines",
+        addresses=("out-of-memory",),
+        predict=_eight_bits,
+        takes=values.ONLY_ON,
     ),
 )

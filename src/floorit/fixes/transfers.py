@@ -77,5 +77,6 @@ FIXES = (
         effort="a few lines",
         addresses=("transfer-bound",),
         predict=_device_prefetch,
+        takes=values.ONLY_ON,
     ),
 )

@@ -182,6 +182,11 @@ class Patches:
         object.__setattr__(thing, name, value)
 
     @staticmethod
+    def take_back(thing, name):
+        """Undo an `assign` of what the object itself did not have."""
+        vars(thing).pop(name, None)
+
+    @staticmethod
     def put(mapping, key, value):
         """The same for an entry of a dictionary of the program's."""
         mapping[key] = value

@@ -60,7 +60,7 @@ class Session:
         self.readings = None  # of the settings in force, once their probe is installed
         self.count_waiting = lambda: 0  # batches that the loader has ready
         self.ddp_times = lambda: None  # of communication, as DDP takes them; None where it has none
-        self.pass_begins = lambda loader, place: None  # told before a pass over a loader, made at that place
+        self.before_pass = []  # told before a pass over a loader, which was made at a place
         self.number_of_loader = lambda loader: 0  # its number in the record; 0: it has none
         self.has_graphs = False  # whether the program has captured a CUDA graph
         self.recomputing = 0  # activation checkpoints that are being computed again

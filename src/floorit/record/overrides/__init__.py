@@ -2,10 +2,29 @@
 
 import json
 
-from . import decoding, device, loader, model, optimizer, ranks, switches, threads, transfers
+from . import (
+    accumulating,
+    ahead,
+    batches,
+    decoding,
+    device,
+    eightbit,
+    frameworks,
+    loader,
+    model,
+    optimizer,
+    ranks,
+    switches,
+    threads,
+    transfers,
+)
 from .applied import Applied
 
-GROUPS = (loader, threads, decoding, transfers, model, optimizer, switches, device, ranks)
+GROUPS = (
+    *(loader, batches, threads, decoding, transfers, ahead),
+    *(model, optimizer, eightbit, accumulating),
+    *(switches, device, ranks, frameworks),
+)
 
 
 def install(session, text):

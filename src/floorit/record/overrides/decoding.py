@@ -1,4 +1,4 @@
-"""Files that were decoded once are not decoded again: what OpenCV, PIL and numpy made of them is kept in memory.
+"""Files that were decoded once are not decoded again: what OpenCV, PIL and numpy made of them is kept.
 
 Each result is found by the file's path, size and time of change, and by how it was to be decoded. The program gets a
 copy of its own, which it may change.
@@ -12,9 +12,10 @@ import sys
 
 from ..imports import after_import
 from ..traces import hide_ours
-from .store import Store
+from .store import InMemory, OnDisk, Store
 
 CODES = ("decode-cache",)
+_PLACES = {"ram": InMemory, "disk": OnDisk}
 _LENGTH = struct.Struct("<I")  # of the description of an array, which stands before its bytes
 # Pictures whose bytes are all there is to them; those with a palette, or fewer than eight bits, are decoded each time.
 _PLAIN = ("L", "RGB", "RGBA", "CMYK")
@@ -22,7 +23,7 @@ _PLAIN = ("L", "RGB", "RGBA", "CMYK")
 
 def install(session, asked):
     (applied,) = asked.values()
-    cache = _Cache(applied, Store())
+    cache = _Cache(applied, Store(_PLACES[applied.value]()))
     replace = session.patches.replace
     after_import("numpy", lambda numpy: replace(numpy, "load", _keeping_arrays(cache, numpy.load)))
     after_import("cv2", lambda cv2: replace(cv2, "imread", _keeping_arrays(cache, cv2.imread)))
@@ -53,7 +54,7 @@ class _Cache:
         try:
             parts = describe()
             if parts is not None and not self._store.put(name, *parts):
-                self._applied.unmet("there is no memory left to keep decoded files in")
+                self._applied.unmet("there is no room left to keep decoded files in")
         except Exception as error:
             self._applied.fail("a decoded file cannot be kept: %r" % (error,))
 

@@ -8,6 +8,7 @@ that one is drawn here, and where they are not any more it comes from a stream o
 from types import CodeType, FunctionType
 
 from ..known import Known
+from .training import evaluates
 
 NAME = "loader overrides"
 _NO_WORKERS = "the loader has no workers"
@@ -30,7 +31,7 @@ def install(session, asked):
     from torch.utils.data import DataLoader
 
     loaders = _Loaders(session, asked)
-    session.pass_begins = loaders.begin
+    session.before_pass.append(loaders.begin)
     hooks = (loaders.making, loaders.made, loaders.began)
     session.hook(NAME, DataLoader._get_iterator, *hooks, names=("self",))
 
@@ -49,7 +50,7 @@ class _Loaders:
     def begin(self, loader, place):
         """A pass over a loader that was made at `place` begins."""
         try:
-            if not _evaluates(self._session):
+            if not evaluates(self._session):
                 self._change_all(loader, place)
         except Exception as error:
             for applied in self._asked:
@@ -122,12 +123,6 @@ class _Loaders:
                 applied.fail("torch finds no accelerator to pin memory for")
             else:
                 applied.fail("the loader's iterator has %s = %r" % (name, getattr(iterator, name)))
-
-
-def _evaluates(session):
-    """Whether the program is not training now, as far as it can be told."""
-    models = session.trained_models()
-    return not session.torch.is_grad_enabled() or (bool(models) and not any(model.training for model in models))
 
 
 def _settings(loader):

@@ -1,4 +1,4 @@
-"""How the model is called: in half precision, with the channels innermost, compiled.
+"""How the model is called: in half precision, with the channels innermost, compiled, its activations recomputed.
 
 Only calls from outside of any module are changed, of modules that are trained; nothing is left on the model that a
 checkpoint or a copy of it would carry along, but the order of its weights in memory.
@@ -7,17 +7,24 @@ checkpoint or a copy of it would carry along, but the order of its weights in me
 from ..known import Known
 from ..traces import hide_ours
 from ..wire import OF_LOSS, TRAINED, WITH_GRAD
+from . import recomputing
+from .blocks import NONE, is_compiled, repeated
 from .scaling import Scaling
 
-CODES = ("amp", "channels-last", "compile")
+CODES = ("amp", "channels-last", "recompute", "compile")
+_REGIONAL = "regional"
 _DEPTH = 4  # of what a model is given or returns: how far it is looked into
 _LEFT_ALONE = object()
 _PICTURES = 4  # dimensions of a batch of them, and of a convolution's weight
 
 
 def install(session, asked):
+    if "recompute" in asked and not asked["recompute"].value:
+        recomputing.keep(session, asked["recompute"])
+        asked = {code: applied for code, applied in asked.items() if code != "recompute"}
     changes = [_CHANGES[code](session, asked[code]) for code in CODES if code in asked]
-    session.call_models_by(_Calls(changes).call)
+    if changes:
+        session.call_models_by(_Calls(changes).call)
 
 
 class _Calls:
@@ -135,9 +142,10 @@ class _ChannelsLast:
 
 
 class _Compile:
-    """Compiled in place, at the first call that is trained by; a copy or a checkpoint of it is not."""
+    """Compiled in place, whole or block by block, at the first call that is trained by; copies of it are not."""
 
     def __init__(self, session, applied):
+        self._nn = session.torch.nn
         self.applied = applied
         self._mode = applied.value
         self._seen = Known()
@@ -149,12 +157,17 @@ class _Compile:
         return run
 
     def _compile(self, module):
-        if module._compiled_call_impl is not None or hasattr(module, "_orig_mod"):
+        if is_compiled(module):
             self.applied.unmet("the program compiles its model itself")
             return
+        is_regional = self._mode == _REGIONAL
+        parts = repeated(self._nn, module) if is_regional else [module]
+        if not parts:
+            self.applied.unmet(NONE)
         try:
-            module.compile(mode=self._mode)
-            self.applied.act()
+            for part in parts:
+                part.compile(mode=None if is_regional else self._mode)
+                self.applied.act()
         except Exception as error:
             self.applied.fail("torch.compile does not take the model: %r" % (error,))
 
@@ -180,4 +193,9 @@ def _mapped(torch, value, change, depth=0):
     return value
 
 
-_CHANGES = {"amp": _Amp, "channels-last": _ChannelsLast, "compile": _Compile}
+_CHANGES = {
+    "amp": _Amp,
+    "channels-last": _ChannelsLast,
+    "recompute": recomputing.Recompute,
+    "compile": _Compile,
+}

@@ -9,6 +9,7 @@ import functools
 
 from ..known import Known
 from ..traces import hide_ours
+from .roots import weighted
 
 _FIRST, _GROWTH, _BACKOFF, _INTERVAL = 2.0**16, 2.0, 0.5, 2000
 
@@ -60,11 +61,12 @@ class Scaling:
         @functools.wraps(backward)
         def scaled(tensors, grad_tensors=None, *args, **kwargs):
             try:
-                if self._is_programs or self._is_open or not self._hooked:
+                enlarged = self._enlarged(tensors, grad_tensors)
+                if enlarged is None:
                     return backward(tensors, grad_tensors, *args, **kwargs)
                 self._is_open = True
                 try:
-                    return backward(tensors, self._enlarged(tensors, grad_tensors), *args, **kwargs)
+                    return backward(tensors, enlarged, *args, **kwargs)
                 finally:
                     self._is_open = False
             except BaseException:
@@ -74,15 +76,13 @@ class Scaling:
         self._session.patches.replace(autograd, "backward", scaled)
 
     def _enlarged(self, tensors, gradients):
-        is_tensor = self._torch.is_tensor
-        roots = [tensors] if is_tensor(tensors) else list(tensors)
-        given = [gradients] * len(roots) if gradients is None or is_tensor(gradients) else list(gradients)
-        return [self._enlarged_of(root, gradient) for root, gradient in zip(roots, given)]
-
-    def _enlarged_of(self, root, gradient):
-        if gradient is None and root.numel() == 1:
-            gradient = self._torch.ones_like(root)
-        return None if gradient is None else gradient * self._scale
+        """The gradients that a pass is to begin with; None where it is not scaled."""
+        if self._is_programs or self._is_open or not self._hooked:
+            return None
+        try:
+            return weighted(self._torch, tensors, gradients, self._scale)
+        except Exception as error:
+            return self._applied.fail("a backward pass could not be scaled: %r" % (error,))
 
     def _before_step(self, optimizer, args, kwargs):
         """Skip a step that would spoil the weights: without gradients, an optimizer does nothing."""

@@ -93,7 +93,8 @@ class _Batches:
 
     def enter_iter(self, loader):
         session, log = self._session, self._log
-        session.pass_begins(loader, _place(self._makers.get(id(loader))))
+        for told in session.before_pass:
+            told(loader, _place(self._makers.get(id(loader))))
         if not session.mine():
             return None
         if log.settle is not None:
