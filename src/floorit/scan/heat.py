@@ -44,6 +44,7 @@ class Heat:
         self._project = project
         self._evaluating = {f for f in project.functions.values() if _is_evaluation(f)}
         self.loops: set[ast.AST] = set()
+        self.training: set[Source] = set()  # files that have such a loop, or are handed to one of a framework
         self.steps: set[Function] = set()
         self.samples: set[Function] = set()
         self.callers: dict[Function, list[tuple[Source, ast.Call]]] = {}
@@ -70,6 +71,16 @@ class Heat:
     def training_loop(self, source: Source, node: ast.AST) -> ast.AST | None:
         """The innermost loop around a node, in the same function, that takes a step each time round."""
         return next((loop for loop in _loops(source, node) if loop in self.loops), None)
+
+    def is_repeated(self, source: Source, node: ast.AST, hops: int = 3) -> bool:
+        """Whether a loop goes round a node, in its function or in those that call it."""
+        if next(_loops(source, node), None) is not None:
+            return True
+        inside = source.function(node)
+        if inside is None or hops == 0:
+            return False
+        callers = self.callers.get(self._project.functions[inside], ())
+        return any(self.is_repeated(caller, call, hops - 1) for caller, call in callers)
 
     def _root(self, source: Source, node: ast.AST) -> tuple[ast.AST | None, Place]:
         """What makes a node hot, a loop or a function, and how hot that is."""
@@ -108,6 +119,7 @@ class Heat:
             inside = source.function(call)
             if loop is not None:
                 self.loops.add(loop)
+                self.training.add(source)
             elif inside is not None and project.functions[inside] not in stepping:
                 stepping.add(project.functions[inside])
                 pending += callers.get(project.functions[inside], [])
@@ -116,6 +128,7 @@ class Heat:
                 self.steps.add(function)  # somebody else's loop calls it
         for owner in project.classes.values():
             self.steps.update(_hooks(project, owner))
+        self.training.update(function.source for function in self.steps)
 
     def _reached(self, source: Source, call: ast.Call) -> list[Function]:
         """The functions that a call runs, among them those that it is only handed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 from floorit.scan.source import FunctionNode, Source, dotted
@@ -15,6 +16,10 @@ _COMMON = frozenset(
     "add append backward build call clear close copy cpu cuda eval extend fit flush forward from_config get init items"
     " join keys load log main next open parameters pop put read reset resize run save send set setup split start"
     " state_dict step stop sum to train transform update values wait write".split()
+)
+# Importing, or making objects, by a name that is a string.
+_IMPORTS_BY_NAME = frozenset(
+    "import_module __import__ instantiate instantiate_from_config fromfile LightningCLI".split()
 )
 
 
@@ -44,6 +49,14 @@ class Function:
         is_bound = self.owner is not None and not any(dotted(d) == "staticmethod" for d in self.decorators)
         return names[1:] if is_bound else names
 
+    @cached_property
+    def returns(self) -> list[ast.expr]:
+        """What it may return."""
+        if isinstance(self.node, ast.Lambda):
+            return [self.node.body]
+        found = (node for node in self.source.all(ast.Return) if self.source.function(node) is self.node)
+        return [node.value for node in found if node.value is not None]
+
     @property
     def decorators(self) -> list[ast.expr]:
         return [] if isinstance(self.node, ast.Lambda) else self.node.decorator_list
@@ -58,6 +71,9 @@ class Project:
         self.classes: dict[ast.AST, Class] = {}
         self._tops: dict[Source, dict[str, Function | Class]] = {source: {} for source in sources}
         self._assigned: dict[tuple[Source, ast.AST | None], dict[str, ast.expr]] = {}
+        self._changed: set[tuple[Source, ast.AST | None, str]] = set()  # names that are set more than once
+        self._unpacked: dict[tuple[Source, ast.AST | None], dict[str, ast.expr]] = {}  # a, b = value
+        self._imported: dict[Source, set[Source]] = {}
         self._inner: dict[ast.AST, dict[str, Function]] = defaultdict(dict)  # functions defined in a function
         self._owners: dict[str, list[Class]] = defaultdict(list)  # of a method's name
         self._files: dict[str, list[Source]] = defaultdict(list)  # by the last word of the module
@@ -102,11 +118,25 @@ class Project:
     def _assign(self, source: Source, target: ast.AST, value: ast.expr) -> None:
         inside = source.function(target)
         if isinstance(target, ast.Name):
-            self._assigned.setdefault((source, inside), {}).setdefault(target.id, value)
+            known = self._assigned.setdefault((source, inside), {})
+            if known.setdefault(target.id, value) is not value:
+                self._changed.add((source, inside, target.id))
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            self._unpack(source, target, value)
         elif isinstance(target, ast.Attribute) and dotted(target.value) == "self" and inside is not None:
             owner = self.functions[inside].owner
             if owner is not None:
                 owner.attributes.setdefault(target.attr, value)
+
+    def _unpack(self, source: Source, target: ast.Tuple | ast.List, value: ast.expr) -> None:
+        if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+            for part, given in zip(target.elts, value.elts, strict=True):
+                self._assign(source, part, given)
+            return
+        known = self._unpacked.setdefault((source, source.function(target)), {})
+        for part in target.elts:
+            if isinstance(part, ast.Name):
+                known.setdefault(part.id, value)
 
     # -- what a name leads to -----------------------------------------------------------------------------------
 
@@ -116,6 +146,26 @@ class Project:
         while inside is not None:
             inside = source.function(inside)
             value = self._assigned.get((source, inside), {}).get(name)
+            if value is not None:
+                return value
+        return None
+
+    def set_once(self, source: Source, node: ast.AST, name: str) -> ast.expr | None:
+        """What a plain name that is read at `node` is set to, if it is set to nothing else."""
+        inside: ast.AST | None = node
+        while inside is not None:
+            inside = source.function(inside)
+            value = self._assigned.get((source, inside), {}).get(name)
+            if value is not None:
+                return None if (source, inside, name) in self._changed else value
+        return None
+
+    def unpacked(self, source: Source, node: ast.AST, name: str) -> ast.expr | None:
+        """What a plain name that is read at `node` is a part of: `a, b = value`."""
+        inside: ast.AST | None = node
+        while inside is not None:
+            inside = source.function(inside)
+            value = self._unpacked.get((source, inside), {}).get(name)
             if value is not None:
                 return value
         return None
@@ -230,6 +280,28 @@ class Project:
             source, name = module, module.imports.get(last, "")
         return None
 
+    # -- which files run together -------------------------------------------------------------------------------
+
+    def reached(self, entry: Source) -> frozenset[Source] | None:
+        """A file and all that it imports, and that these import; None where that can't be told, as one of them
+        imports by a name made up while it runs."""
+        found, stack = {entry}, [entry]
+        while stack:
+            source = stack.pop()
+            if not source.words.isdisjoint(_IMPORTS_BY_NAME):
+                return None
+            new = self.imported(source) - found
+            found |= new
+            stack += new
+        return frozenset(found)
+
+    def imported(self, source: Source) -> set[Source]:
+        """The files that a file imports itself."""
+        if source not in self._imported:
+            modules = (self._module(source, name) for name in _imported_names(source))
+            self._imported[source] = {module for module in modules if module is not None and module is not source}
+        return self._imported[source]
+
     def _static(self, source: Source, where: str, last: str) -> Function | None:
         owner = self._tops[source].get(where)
         return self.method(owner, last) if isinstance(owner, Class) else None
@@ -250,6 +322,15 @@ class Project:
             return None
         fits = [s for s in self._files.get(words[-1], ()) if _words(s.path)[-len(words) :] == words]
         return max(fits, key=lambda s: _shared(s.path, source.path), default=None)
+
+
+def _imported_names(source: Source) -> Iterator[str]:
+    for node in source.all(ast.Import):
+        yield from (alias.name for alias in node.names)
+    for taken in source.all(ast.ImportFrom):
+        where = "." * taken.level + (taken.module or "")
+        yield where
+        yield from (f"{where}{'' if where.endswith('.') else '.'}{alias.name}" for alias in taken.names)
 
 
 def _words(path: Path) -> list[str]:

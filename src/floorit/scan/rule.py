@@ -11,7 +11,10 @@ import msgspec
 from floorit.scan.edits import Edit
 from floorit.scan.heat import Heat, Place
 from floorit.scan.kinds import Kinds
+from floorit.scan.loaders import Loaders
+from floorit.scan.programs import Programs
 from floorit.scan.project import Project
+from floorit.scan.settings import Settings
 from floorit.scan.source import Source
 
 Risk = Literal["exact", "rounding", "order", "training"]
@@ -20,8 +23,18 @@ Risk = Literal["exact", "rounding", "order", "training"]
 class Scene:
     """One file, and the project around it."""
 
-    def __init__(self, source: Source, project: Project, heat: Heat, kinds: Kinds) -> None:
+    def __init__(
+        self,
+        source: Source,
+        project: Project,
+        heat: Heat,
+        kinds: Kinds,
+        settings: Settings,
+        programs: Programs,
+        loaders: Loaders,
+    ) -> None:
         self.source, self.project, self.heat, self.kinds = source, project, heat, kinds
+        self.settings, self.programs, self.loaders = settings, programs, loaders
 
     def calls(self, place: Place | None = None) -> Iterator[ast.Call]:
         """Every call in the file; of those that run then, if a place is given."""

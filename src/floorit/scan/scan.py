@@ -12,9 +12,12 @@ import msgspec
 from floorit.scan import files
 from floorit.scan.heat import Heat, Place
 from floorit.scan.kinds import Kinds
+from floorit.scan.loaders import Loaders
+from floorit.scan.programs import Programs
 from floorit.scan.project import Project
 from floorit.scan.rule import Finding, Match, Problem, Rule, Scene
 from floorit.scan.rules import ALL
+from floorit.scan.settings import Settings
 from floorit.scan.source import Unreadable, read
 
 
@@ -38,7 +41,11 @@ def scan(paths: Iterable[Path], rules: tuple[Rule, ...] = ALL, exclude: tuple[st
     project = Project(sources)
     heat = Heat(project)
     kinds = Kinds(project, heat)
-    findings = [finding for source in sources for finding in _of_file(Scene(source, project, heat, kinds), rules)]
+    settings = Settings(project, heat)
+    programs = Programs(project, heat, settings)
+    loaders = Loaders(project, heat, settings, programs)
+    scenes = (Scene(source, project, heat, kinds, settings, programs, loaders) for source in sources)
+    findings = [finding for scene in scenes for finding in _of_file(scene, rules)]
     return Result(files=len(sources), trains=heat.trains, findings=findings, problems=problems)
 
 

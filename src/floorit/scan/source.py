@@ -9,6 +9,7 @@ import tokenize
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -18,6 +19,7 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _Node = TypeVar("_Node", bound=ast.AST)
 _IGNORE = re.compile(r"#\s*floorit:\s*ignore(?:\[([^\]]*)\])?")
 _ALL = "*"
+_SHORT = 40  # characters of a text that may be the name of something
 
 
 class Unreadable(Exception):
@@ -57,6 +59,18 @@ class Source:
         """Every node of these kinds, in the order of the text within each."""
         for kind in kinds:
             yield from self._by_kind.get(kind, ())  # type: ignore[misc]
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Every name in the code, of variables, attributes, arguments and imports, and every short text."""
+        found = {node.id for node in self.all(ast.Name)}
+        found.update(node.attr for node in self.all(ast.Attribute))
+        found.update(node.arg for node in self.all(ast.arg))
+        found.update(node.arg for node in self.all(ast.keyword) if node.arg is not None)
+        found.update(word for name in self.imports.values() for word in name.split("."))
+        texts = (node.value for node in self.all(ast.Constant) if isinstance(node.value, str))
+        found.update(text for text in texts if len(text) <= _SHORT)
+        return frozenset(found)
 
     def functions(self) -> Iterator[FunctionNode]:
         """Every function, method and lambda."""

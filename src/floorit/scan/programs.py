@@ -1,0 +1,131 @@
+"""The programs of a project: each a file that is run to train, with the files that it imports."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+
+from floorit.scan.guards import evaluates
+from floorit.scan.heat import Heat
+from floorit.scan.project import Project
+from floorit.scan.settings import Settings
+from floorit.scan.source import Source, last_word
+
+_OTHER_PURPOSE = re.compile(r"demo|export|convert|visuali[sz]e|benchmark|setup|conftest|hubconf|sample|generate")
+_TESTS = ("test_utils", "testing")
+_FRAMEWORKS = re.compile(r"LightningModule|LightningDataModule|TrainerCallback|EpochBasedRunner")
+_GPU = re.compile(r".*cuda.*|gpus?|gpu_ids?|Accelerator|LightningModule", re.IGNORECASE)
+
+
+class Program:
+    """One of them."""
+
+    def __init__(
+        self, entry: Source, sources: frozenset[Source], is_sure: bool, heat: Heat, settings: Settings
+    ) -> None:
+        self.entry, self.sources = entry, sources
+        self.is_sure = is_sure  # that all these files are part of it
+        self._heat, self._settings = heat, settings
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Every name in its files."""
+        return frozenset().union(*(source.words for source in self.sources))
+
+    @cached_property
+    def in_order(self) -> list[Source]:
+        """Its files: the entry first, then those that train."""
+        return sorted(
+            self.sources,
+            key=lambda source: (source is not self.entry, source not in self._heat.training, str(source.path)),
+        )
+
+    @cached_property
+    def uses_gpu(self) -> bool:
+        """Whether it names one, or leaves it to a framework that looks for one."""
+        return self.names(_GPU)
+
+    def names(self, pattern: re.Pattern[str]) -> bool:
+        """Whether any name in it is all of what a pattern describes."""
+        return any(_fits(pattern, word) for word in self.words)
+
+    @cached_property
+    def takes_several_passes(self) -> bool:
+        """Whether a loop goes round one that takes steps, or a framework's own does."""
+        return any(self._is_in_passes(source, loop) for source, loop in self._loops()) or self.names(_FRAMEWORKS)
+
+    def _loops(self) -> Iterator[tuple[Source, ast.AST]]:
+        for source in self.sources & self._heat.training:
+            for loop in source.all(ast.For, ast.While):
+                if loop in self._heat.loops:
+                    yield source, loop
+
+    def _is_in_passes(self, source: Source, loop: ast.AST) -> bool:
+        if not self._heat.is_repeated(source, loop):
+            return False
+        return not any(isinstance(here, ast.For) and self._is_once(source, here) for here in source.around(loop))
+
+    def _is_once(self, source: Source, loop: ast.For) -> bool:
+        """`for epoch in range(args.epochs)`, of which there is one by default."""
+        count = loop.iter
+        if not isinstance(count, ast.Call) or last_word(count.func) not in ("range", "trange") or len(count.args) != 1:
+            return False
+        return self._settings.value(source, count.args[0]) == 1
+
+
+class Programs:
+    """Of a project."""
+
+    def __init__(self, project: Project, heat: Heat, settings: Settings) -> None:
+        everything = frozenset(source for source in project.sources if not _is_test(source))
+        self.all = [
+            Program(entry, reached or everything, reached is not None, heat, settings)
+            for entry, reached in _entries(project, heat)
+            if (reached or everything) & heat.training
+        ]
+        self._of: dict[Source, list[Program]] = {}
+        for program in self.all:
+            for source in program.sources:
+                self._of.setdefault(source, []).append(program)
+
+    def of(self, source: Source) -> list[Program]:
+        """Those that a file is part of."""
+        return self._of.get(source, [])
+
+
+def _entries(project: Project, heat: Heat) -> Iterator[tuple[Source, frozenset[Source] | None]]:
+    """Files that are run, and those that train without being part of one that is; each with what it reaches."""
+    imported = {module for source in project.sources for module in project.imported(source)}
+    covered: set[Source] = set()
+    for source in project.sources:
+        if (source not in imported or _is_run(source)) and not _has_other_purpose(source):
+            reached = project.reached(source)
+            covered.update(reached or ())
+            yield source, reached
+    for source in project.sources:
+        if source in heat.training and source not in covered and not _is_test(source):
+            yield source, project.reached(source)
+
+
+def _is_run(source: Source) -> bool:
+    return any(
+        isinstance(statement, ast.If)
+        and isinstance(statement.test, ast.Compare)
+        and last_word(statement.test.left) == "__name__"
+        for statement in source.tree.body
+    )
+
+
+def _is_test(source: Source) -> bool:
+    return source.path.name.startswith("test_") or any(part in _TESTS for part in source.path.parts)
+
+
+def _has_other_purpose(source: Source) -> bool:
+    return _is_test(source) or evaluates(source.path.stem) or bool(_OTHER_PURPOSE.match(source.path.stem))
+
+
+@lru_cache(maxsize=None)
+def _fits(pattern: re.Pattern[str], word: str) -> bool:
+    return pattern.fullmatch(word) is not None
