@@ -47,6 +47,7 @@ class Heat:
         self.training: set[Source] = set()  # files that have such a loop, or are handed to one of a framework
         self.steps: set[Function] = set()
         self.samples: set[Function] = set()
+        self._holders: dict[Function, bool] = {}
         self.callers: dict[Function, list[tuple[Source, ast.Call]]] = {}
         self._find_loops()
         self._spread()
@@ -71,6 +72,17 @@ class Heat:
     def training_loop(self, source: Source, node: ast.AST) -> ast.AST | None:
         """The innermost loop around a node, in the same function, that takes a step each time round."""
         return next((loop for loop in _loops(source, node) if loop in self.loops), None)
+
+    def holds_loop(self, function: Function, hops: int = 3) -> bool:
+        """Whether a function trains in a loop, itself or by what it calls."""
+        if function not in self._holders:
+            self._holders[function] = False  # for functions that call themselves
+            self._holders[function] = any(
+                self.training_loop(function.source, call) is not None
+                or (hops > 0 and any(self.holds_loop(f, hops - 1) for f in self._reached(function.source, call)))
+                for call in function.calls
+            )
+        return self._holders[function]
 
     def is_repeated(self, source: Source, node: ast.AST, hops: int = 3) -> bool:
         """Whether a loop goes round a node, in its function or in those that call it."""

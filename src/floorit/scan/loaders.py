@@ -52,7 +52,7 @@ class Loader:
 
     @cached_property
     def trains(self) -> bool:
-        """Whether its batches are trained on, by its own name, its data's, its function's, or by who goes through it."""
+        """Whether its batches are trained on: by names, its own, its data's, its function's; or by the loop around."""
         source, call = self.source, self.call
         if not self.programs or self._loaders.heat.of(source, call) is Place.EVALUATION:
             return False

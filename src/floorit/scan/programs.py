@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 
 from floorit.scan.guards import evaluates
 from floorit.scan.heat import Heat
@@ -81,9 +81,9 @@ class Programs:
     def __init__(self, project: Project, heat: Heat, settings: Settings) -> None:
         everything = frozenset(source for source in project.sources if not _is_test(source))
         self.all = [
-            Program(entry, reached or everything, reached is not None, heat, settings)
+            Program(entry, (reached or everything) & everything, reached is not None, heat, settings)
             for entry, reached in _entries(project, heat)
-            if (reached or everything) & heat.training
+            if (reached or everything) & everything & heat.training
         ]
         self._of: dict[Source, list[Program]] = {}
         for program in self.all:
@@ -91,8 +91,9 @@ class Programs:
                 self._of.setdefault(source, []).append(program)
 
     def of(self, source: Source) -> list[Program]:
-        """Those that a file is part of."""
-        return self._of.get(source, [])
+        """Those that a file is part of; those that it may be part of, if that is all that is known."""
+        found = self._of.get(source, [])
+        return [program for program in found if program.is_sure] or found
 
 
 def _entries(project: Project, heat: Heat) -> Iterator[tuple[Source, frozenset[Source] | None]]:
@@ -126,6 +127,6 @@ def _has_other_purpose(source: Source) -> bool:
     return _is_test(source) or evaluates(source.path.stem) or bool(_OTHER_PURPOSE.match(source.path.stem))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _fits(pattern: re.Pattern[str], word: str) -> bool:
     return pattern.fullmatch(word) is not None

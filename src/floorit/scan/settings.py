@@ -213,7 +213,7 @@ def _default(call: ast.Call) -> ast.expr | None:
         return ast.Constant(action.value == "store_false")
     if is_constant(argument(call, "required"), True):
         return None
-    return ast.Constant(is_constant(argument(call, "is_flag"), True) and False or None)
+    return ast.Constant(False if is_constant(argument(call, "is_flag"), True) else None)
 
 
 def _field(value: ast.expr | None) -> ast.expr | None:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from floorit.scan.rule import Rule
-from floorit.scan.rules import blocking, loaders
+from floorit.scan.rules import blocking, loaders, switches
 
-ALL: tuple[Rule, ...] = (*blocking.RULES, *loaders.RULES)
+ALL: tuple[Rule, ...] = (*blocking.RULES, *loaders.RULES, *switches.RULES)

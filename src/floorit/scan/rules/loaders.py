@@ -130,7 +130,7 @@ def _tells_dataset(call: ast.Call) -> bool:
 
 def _is_on_device(scene: Scene, loader: Loader) -> bool:
     """Whether samples, or what they are taken from, may already lie on the GPU, where nothing can be pinned."""
-    for source, made in loader.made:
+    for _, made in loader.made:
         if last_word(made.func) == _IN_MEMORY or any(map(_moves, ast.walk(made))):
             return True
     functions = [*loader.collates, *(method for owner in loader.classes for method in owner.methods.values())]
