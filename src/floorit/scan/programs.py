@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
+from typing import TypeAlias
 
 from floorit.scan.guards import evaluates
 from floorit.scan.heat import Heat
@@ -17,6 +18,7 @@ _OTHER_PURPOSE = re.compile(r"demo|export|convert|visuali[sz]e|benchmark|setup|c
 _TESTS = ("test_utils", "testing")
 _FRAMEWORKS = re.compile(r"LightningModule|LightningDataModule|TrainerCallback|EpochBasedRunner")
 _GPU = re.compile(r".*cuda.*|gpus?|gpu_ids?|Accelerator|LightningModule", re.IGNORECASE)
+Finder: TypeAlias = "Callable[[Heat, Source], ast.AST | None]"  # of something in one file
 
 
 class Program:
@@ -28,6 +30,7 @@ class Program:
         self.entry, self.sources = entry, sources
         self.is_sure = is_sure  # that all these files are part of it
         self._heat, self._settings = heat, settings
+        self._first: dict[Finder, tuple[Source, ast.AST] | None] = {}
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -41,6 +44,13 @@ class Program:
             self.sources,
             key=lambda source: (source is not self.entry, source not in self._heat.training, str(source.path)),
         )
+
+    def first(self, finder: Finder) -> tuple[Source, ast.AST] | None:
+        """The first place, in the order of its files, at which something is found."""
+        if finder not in self._first:
+            places = ((source, finder(self._heat, source)) for source in self.in_order)
+            self._first[finder] = next(((source, node) for source, node in places if node is not None), None)
+        return self._first[finder]
 
     @cached_property
     def uses_gpu(self) -> bool:
@@ -80,9 +90,12 @@ class Programs:
 
     def __init__(self, project: Project, heat: Heat, settings: Settings) -> None:
         everything = frozenset(source for source in project.sources if not _is_test(source))
+        entries = list(_entries(project, heat))
+        if any(reached is None and _is_run(entry) for entry, reached in entries):
+            entries = [(entry, reached) for entry, reached in entries if _is_run(entry)]  # it imports the others
         self.all = [
             Program(entry, (reached or everything) & everything, reached is not None, heat, settings)
-            for entry, reached in _entries(project, heat)
+            for entry, reached in entries
             if (reached or everything) & everything & heat.training
         ]
         self._of: dict[Source, list[Program]] = {}
@@ -111,11 +124,18 @@ def _entries(project: Project, heat: Heat) -> Iterator[tuple[Source, frozenset[S
 
 
 def _is_run(source: Source) -> bool:
+    """Whether it is a script: it says so, or it does something when it is imported."""
     return any(
+        isinstance(statement, (ast.For, ast.While, ast.With)) or _asks_for_name(statement)
+        for statement in source.tree.body
+    )
+
+
+def _asks_for_name(statement: ast.stmt) -> bool:
+    return (
         isinstance(statement, ast.If)
         and isinstance(statement.test, ast.Compare)
         and last_word(statement.test.left) == "__name__"
-        for statement in source.tree.body
     )
 
 

@@ -73,6 +73,7 @@ class Project:
         self._assigned: dict[tuple[Source, ast.AST | None], dict[str, ast.expr]] = {}
         self._changed: set[tuple[Source, ast.AST | None, str]] = set()  # names that are set more than once
         self._unpacked: dict[tuple[Source, ast.AST | None], dict[str, ast.expr]] = {}  # a, b = value
+        self._packages = {source.path.parent for source in sources if source.path.name == "__init__.py"}
         self._imported: dict[Source, set[Source]] = {}
         self._inner: dict[ast.AST, dict[str, Function]] = defaultdict(dict)  # functions defined in a function
         self._owners: dict[str, list[Class]] = defaultdict(list)  # of a method's name
@@ -321,7 +322,12 @@ class Project:
         if not words:
             return None
         fits = [s for s in self._files.get(words[-1], ()) if _words(s.path)[-len(words) :] == words]
-        return max(fits, key=lambda s: _shared(s.path, source.path), default=None)
+        return max(fits, key=lambda s: (_shared(s.path, source.path), self._is_outermost(s, words)), default=None)
+
+    def _is_outermost(self, source: Source, words: list[str]) -> bool:
+        """Whether no package is around the folder in which the name of a module begins."""
+        path = source.path.parent if source.path.name == "__init__.py" else source.path
+        return path.parents[len(words) - 1] not in self._packages
 
 
 def _imported_names(source: Source) -> Iterator[str]:

@@ -187,7 +187,8 @@ def _options(source: Source) -> Iterator[tuple[str, Option]]:
     for assignment in source.all(ast.Assign):  # _C.WORKERS = 4
         target = assignment.targets[0]
         is_of_a_class = isinstance(source.parents.get(assignment), ast.ClassDef)
-        if isinstance(target, ast.Attribute) and dotted(target.value) not in ("", "self"):
+        first = dotted(target).partition(".")[0]
+        if isinstance(target, ast.Attribute) and first not in ("", "self") and first not in source.imports:
             yield target.attr, Option(source, assignment, assignment.value)
         elif isinstance(target, ast.Name) and is_of_a_class:
             yield target.id, Option(source, assignment, assignment.value)

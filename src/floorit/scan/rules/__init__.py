@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from floorit.scan.rule import Rule
-from floorit.scan.rules import blocking, loaders, switches
+from floorit.scan.rules import blocking, loaders, precision, switches
 
-ALL: tuple[Rule, ...] = (*blocking.RULES, *loaders.RULES, *switches.RULES)
+ALL: tuple[Rule, ...] = (*blocking.RULES, *loaders.RULES, *switches.RULES, *precision.RULES)
