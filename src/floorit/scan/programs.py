@@ -64,7 +64,19 @@ class Program:
     @cached_property
     def takes_several_passes(self) -> bool:
         """Whether a loop goes round one that takes steps, or a framework's own does."""
-        return any(self._is_in_passes(source, loop) for source, loop in self._loops()) or self.names(_FRAMEWORKS)
+        if self.names(_FRAMEWORKS):
+            return True
+        return any(self._is_in_passes(source, loop) for source, loop in self._loops()) or self._counts_epochs()
+
+    def _counts_epochs(self) -> bool:
+        """`for epoch in …:` around another loop, in the file that is run."""
+        return any(
+            isinstance(around, ast.For)
+            and "epoch" in last_word(around.target).lower()
+            and not self._is_once(self.entry, around)
+            for loop in self.entry.all(ast.For)
+            for around in self.entry.around(loop)
+        )
 
     def _loops(self) -> Iterator[tuple[Source, ast.AST]]:
         for source in self.sources & self._heat.training:

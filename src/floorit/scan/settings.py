@@ -69,7 +69,7 @@ class Settings:
         function = self._project.functions[inside]
         callers = self._heat.callers.get(function, [])
         if not callers:
-            return function.owner is not None or function in self._heat.steps
+            return function.owner is not None or function in self._heat.steps or function in self._heat.samples
         return any(self.is_reached(caller, call, hops - 1) for caller, call in callers)
 
     def _may_be(self, source: Source, test: ast.expr, taken: bool) -> bool:

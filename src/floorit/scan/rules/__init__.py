@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from floorit.scan.rule import Rule
-from floorit.scan.rules import blocking, loaders, precision, switches
+from floorit.scan.rules import blocking, data, loaders, parallel, precision, switches
 
-ALL: tuple[Rule, ...] = (*blocking.RULES, *loaders.RULES, *switches.RULES, *precision.RULES)
+ALL: tuple[Rule, ...] = (
+    *blocking.RULES,
+    *loaders.RULES,
+    *switches.RULES,
+    *precision.RULES,
+    *parallel.RULES,
+    *data.RULES,
+)
