@@ -49,8 +49,11 @@ class Heat:
         self.samples: set[Function] = set()
         self._holders: dict[Function, bool] = {}
         self.callers: dict[Function, list[tuple[Source, ast.Call]]] = {}
+        self._places: dict[ast.AST, Place] = {}
+        self._is_known = False  # what runs when: from then on it is kept
         self._find_loops()
         self._spread()
+        self._is_known = True
 
     @property
     def trains(self) -> bool:
@@ -59,6 +62,13 @@ class Heat:
 
     def of(self, source: Source, node: ast.AST) -> Place:
         """When a node runs."""
+        if not self._is_known:
+            return self._place(source, node)
+        if node not in self._places:
+            self._places[node] = self._place(source, node)
+        return self._places[node]
+
+    def _place(self, source: Source, node: ast.AST) -> Place:
         root, place = self._root(source, node)
         if root is None:
             return place
@@ -84,15 +94,14 @@ class Heat:
             )
         return self._holders[function]
 
-    def is_repeated(self, source: Source, node: ast.AST, hops: int = 3) -> bool:
-        """Whether a loop goes round a node, in its function or in those that call it."""
-        if next(_loops(source, node), None) is not None:
-            return True
+    def loops_around(self, source: Source, node: ast.AST, hops: int = 3) -> Iterator[tuple[Source, ast.AST]]:
+        """The loops that go round a node, in its function and in those that call it."""
+        for loop in _loops(source, node):
+            yield source, loop
         inside = source.function(node)
-        if inside is None or hops == 0:
-            return False
-        callers = self.callers.get(self._project.functions[inside], ())
-        return any(self.is_repeated(caller, call, hops - 1) for caller, call in callers)
+        if inside is not None and hops > 0:
+            for caller, call in self.callers.get(self._project.functions[inside], ()):
+                yield from self.loops_around(caller, call, hops - 1)
 
     def _root(self, source: Source, node: ast.AST) -> tuple[ast.AST | None, Place]:
         """What makes a node hot, a loop or a function, and how hot that is."""

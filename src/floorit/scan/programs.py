@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TypeAlias
 
 from floorit.scan.guards import evaluates
@@ -30,12 +30,12 @@ class Program:
         self.entry, self.sources = entry, sources
         self.is_sure = is_sure  # that all these files are part of it
         self._heat, self._settings = heat, settings
+        self._named: dict[re.Pattern[str], bool] = {}
         self._first: dict[Finder, tuple[Source, ast.AST] | None] = {}
 
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """Every name in its files."""
-        return frozenset().union(*(source.words for source in self.sources))
+    def has(self, *words: str) -> bool:
+        """Whether one of its files has one of these names."""
+        return any(not source.words.isdisjoint(words) for source in self.sources)
 
     @cached_property
     def in_order(self) -> list[Source]:
@@ -59,7 +59,9 @@ class Program:
 
     def names(self, pattern: re.Pattern[str]) -> bool:
         """Whether any name in it is all of what a pattern describes."""
-        return any(_fits(pattern, word) for word in self.words)
+        if pattern not in self._named:
+            self._named[pattern] = any(source.names(pattern) for source in self.sources)
+        return self._named[pattern]
 
     @cached_property
     def takes_several_passes(self) -> bool:
@@ -85,13 +87,12 @@ class Program:
                     yield source, loop
 
     def _is_in_passes(self, source: Source, loop: ast.AST) -> bool:
-        if not self._heat.is_repeated(source, loop):
-            return False
-        return not any(isinstance(here, ast.For) and self._is_once(source, here) for here in source.around(loop))
+        around = self._heat.loops_around(source, loop)
+        return any(not self._is_once(where, outer) for where, outer in around)
 
-    def _is_once(self, source: Source, loop: ast.For) -> bool:
+    def _is_once(self, source: Source, loop: ast.AST) -> bool:
         """`for epoch in range(args.epochs)`, of which there is one by default."""
-        count = loop.iter
+        count = loop.iter if isinstance(loop, ast.For) else None
         if not isinstance(count, ast.Call) or last_word(count.func) not in ("range", "trange") or len(count.args) != 1:
             return False
         return self._settings.value(source, count.args[0]) == 1
@@ -157,8 +158,3 @@ def _is_test(source: Source) -> bool:
 
 def _has_other_purpose(source: Source) -> bool:
     return _is_test(source) or evaluates(source.path.stem) or bool(_OTHER_PURPOSE.match(source.path.stem))
-
-
-@cache
-def _fits(pattern: re.Pattern[str], word: str) -> bool:
-    return pattern.fullmatch(word) is not None

@@ -41,6 +41,7 @@ class Source:
         self.parents: dict[ast.AST, ast.AST] = {}
         self._functions: dict[ast.AST, FunctionNode | None] = {}
         self._by_kind: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+        self._named: dict[re.Pattern[str], bool] = {}
         self._gather()
         self.imports = _imports(self)
         self.ignored = _ignored(text)
@@ -71,6 +72,12 @@ class Source:
         texts = (node.value for node in self.all(ast.Constant) if isinstance(node.value, str))
         found.update(text for text in texts if len(text) <= _SHORT)
         return frozenset(found)
+
+    def names(self, pattern: re.Pattern[str]) -> bool:
+        """Whether any name in it is all of what a pattern describes."""
+        if pattern not in self._named:
+            self._named[pattern] = any(pattern.fullmatch(word) for word in self.words)
+        return self._named[pattern]
 
     def functions(self) -> Iterator[FunctionNode]:
         """Every function, method and lambda."""

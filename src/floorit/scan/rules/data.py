@@ -109,7 +109,7 @@ def _has_workers(scene: Scene, program: Program) -> bool:
 
 
 def _limits_threads(program: Program) -> bool:
-    return "setNumThreads" in program.words or "OPENCV_FOR_THREADS_NUM" in program.words
+    return program.has("setNumThreads", "OPENCV_FOR_THREADS_NUM")
 
 
 def _threaded_call(heat: Heat, source: Source) -> ast.AST | None:

@@ -108,6 +108,17 @@ def _profiler(scene: Scene) -> Iterator[Match]:
             yield Match(call)
 
 
+def _sleeps(scene: Scene) -> Iterator[Match]:
+    for call in scene.calls(Place.STEP):
+        if scene.name(call.func) == "time.sleep" and not _is_polling(scene, call):
+            yield Match(call, edits=_taken_out(scene, call))
+
+
+def _is_polling(scene: Scene, call: ast.Call) -> bool:
+    """Whether it waits for something, in a `while` that does not train."""
+    return any(isinstance(here, ast.While) and here not in scene.heat.loops for here in scene.source.around(call))
+
+
 def _holds_training(scene: Scene, block: ast.With) -> bool:
     """Whether a loop that trains is inside, or in a function that is called there."""
     source = scene.source
@@ -207,5 +218,14 @@ RULES = (
         instead="give it a `schedule` of a few steps, or take it out",
         finding="debug-left-on",
         match=_profiler,
+    ),
+    Rule(
+        code="sleeps",
+        message="`time.sleep()` in every step",
+        costs="the host does nothing for that long, and the GPU soon has nothing to do either",
+        instead="take it out",
+        unsafe="the pause is wanted: a limit on rate or heat",
+        finding="python-bound",
+        match=_sleeps,
     ),
 )
