@@ -94,6 +94,15 @@ class Heat:
             )
         return self._holders[function]
 
+    def leads_to_training(self, source: Source, node: ast.AST) -> bool:
+        """Whether the function around a node goes on to train, or another method of its class does."""
+        inside = source.function(node)
+        if inside is None:
+            return source in self.training
+        function = self._project.functions[inside]
+        methods = function.owner.methods.values() if function.owner is not None else ()
+        return any(map(self.holds_loop, (function, *methods)))
+
     def loops_around(self, source: Source, node: ast.AST, hops: int = 3) -> Iterator[tuple[Source, ast.AST]]:
         """The loops that go round a node, in its function and in those that call it."""
         for loop in _loops(source, node):

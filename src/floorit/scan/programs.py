@@ -102,14 +102,14 @@ class Programs:
     """Of a project."""
 
     def __init__(self, project: Project, heat: Heat, settings: Settings) -> None:
-        everything = frozenset(source for source in project.sources if not _is_test(source))
+        everything = frozenset(source for source in project.sources if not _has_other_purpose(source))
         entries = list(_entries(project, heat))
         if any(reached is None and _is_run(entry) for entry, reached in entries):
             entries = [(entry, reached) for entry, reached in entries if _is_run(entry)]  # it imports the others
         self.all = [
-            Program(entry, (reached or everything) & everything, reached is not None, heat, settings)
+            Program(entry, reached or everything, reached is not None, heat, settings)
             for entry, reached in entries
-            if (reached or everything) & everything & heat.training
+            if (reached or everything) & heat.training
         ]
         self._of: dict[Source, list[Program]] = {}
         for program in self.all:
@@ -118,7 +118,7 @@ class Programs:
 
     def of(self, source: Source) -> list[Program]:
         """Those that a file is part of; those that it may be part of, if that is all that is known."""
-        found = self._of.get(source, [])
+        found = [] if _is_test(source) else self._of.get(source, [])
         return [program for program in found if program.is_sure] or found
 
 

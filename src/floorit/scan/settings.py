@@ -115,8 +115,10 @@ class Settings:
         return self._option(source, node.attr, hops)
 
     def _option(self, source: Source, name: str, hops: int) -> object:
-        """By the file's own option of that name, or by all there are if they agree."""
+        """By the file's own option of that name, or by all there are if they agree; by what it is set to elsewhere only
+        if nothing declares it."""
         found = self.options.get(name, [])
+        found = [option for option in found if not isinstance(option.node, ast.Assign)] or found
         own = [option for option in found if option.source is source]
         return _same([self.value(option.source, option.default, hops) for option in own or found])
 

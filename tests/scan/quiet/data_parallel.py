@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--distributed", action="store_true")
+parser.add_argument("--alone", dest="distributed", action="store_false")
 args = parser.parse_args()
 model = nn.Linear(4, 1).cuda()
 if args.distributed:

@@ -43,11 +43,12 @@ def _threads(scene: Scene) -> Iterator[Match]:
 
 
 def _decodes_again(scene: Scene) -> Iterator[Match]:
-    """The first in each function: an image and its labels are one cause."""
+    """One in each function: an image and its labels, or other kinds of file, are one cause."""
     seen: set[ast.AST | None] = set()
     if not any(program.takes_several_passes for program in scene.programs.of(scene.source)):
         return
-    for call in scene.calls(Place.SAMPLE):
+    calls = sorted(scene.calls(Place.SAMPLE), key=lambda call: not _IMAGES.fullmatch(scene.name(call.func)))
+    for call in calls:
         inside = scene.source.function(call)
         is_decoding = _DECODES.fullmatch(scene.name(call.func)) and argument(call, "mmap_mode") is None
         if not is_decoding or inside in seen or not _feeds_training(scene, call):
@@ -68,7 +69,7 @@ def _opens(scene: Scene) -> Iterator[Match]:
 def _lists(scene: Scene) -> Iterator[Match]:
     for call in scene.calls(Place.SAMPLE):
         is_listing = _LISTS.fullmatch(scene.name(call.func)) and _feeds_training(scene, call)
-        if is_listing and not _is_kept(scene, call):
+        if is_listing and _is_near_dataset(scene, call) and not _is_kept(scene, call):
             yield Match(call)
 
 
@@ -90,6 +91,18 @@ def _feeds_training(scene: Scene, call: ast.Call) -> bool:
         return False
     owner = _owner(scene, call)
     return owner is None or not evaluates(owner.name)
+
+
+def _is_near_dataset(scene: Scene, call: ast.Call) -> bool:
+    """Whether it stands in a method, or in a function that a method calls: what is further off may be meant for
+    something else."""
+    inside = scene.source.function(call)
+    if inside is None:
+        return False
+    function = scene.project.functions[inside]
+    callers = scene.heat.callers.get(function, ())
+    around = (scene.project.functions.get(f) for source, c in callers if (f := source.function(c)) is not None)
+    return function.owner is not None or any(one is not None and one.owner is not None for one in around)
 
 
 def _owner(scene: Scene, node: ast.AST) -> Class | None:

@@ -16,8 +16,7 @@ _STRATEGY = "ddp_find_unused_parameters_true"
 
 
 def _data_parallel(scene: Scene) -> Iterator[Match]:
-    programs = scene.programs.of(scene.source)
-    if not programs or any(program.has(_DDP) for program in programs):  # that is what it is there for
+    if not scene.programs.of(scene.source):
         return
     for call in scene.calls(Place.ONCE):
         if scene.name(call.func) in _DATA_PARALLEL and scene.settings.is_reached(scene.source, call):

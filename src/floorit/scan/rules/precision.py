@@ -17,17 +17,12 @@ _HALF = re.compile(
     r"|(?:use_|to_|is_)?half(?:_precision)?|(?:.*[_-])?amp(?:[_-].*)?|apex|deepspeed|precision_plugin|Fabric",
     re.IGNORECASE,
 )
-_TF32 = re.compile(r"set_float32_matmul_precision|allow_tf32|fp32_precision|.*tf32.*", re.IGNORECASE)
+_TF32 = ("torch.backends.cuda.matmul.allow_tf32", "torch.backends.cudnn.allow_tf32")
 _COMPILES = re.compile(r"compile_\w+|\w+_compile|dynamo\w*|jit|make_graphed_callables|CUDAGraph")
 # What has large products: other models gain little from doing them in fewer bits.
 _PRODUCTS = re.compile(
     r"(?:Conv|ConvTranspose)[23]d|MultiheadAttention|Transformer(?:Encoder|Decoder)?(?:Layer)?"
     r"|scaled_dot_product_attention|timm|transformers|AutoModel\w*|resnet\d*\w*|vgg\d+\w*|densenet\d+\w*|vit_\w+",
-)
-# Of these, what cuDNN does not do in TF32 anyway.
-_ATTENDS = re.compile(
-    r"MultiheadAttention|Transformer(?:Encoder|Decoder)?(?:Layer)?|scaled_dot_product_attention|transformers|vit_\w+"
-    r"|\w*Attention\w*"
 )
 # Frameworks whose precision is set in files of their own, or on their command line.
 _ELSEWHERE = re.compile(r"Accelerator|TrainingArguments|LightningModule|mmcv|mmengine|detectron2|LightningCLI|hydra")
@@ -49,13 +44,22 @@ def _no_autocast(scene: Scene) -> Iterator[Match]:
         is_float32 = not program.names(_HALF) and not program.names(_ELSEWHERE)
         if is_float32 and program.names(_PRODUCTS) and not program.names(_ENVIRONMENTS):
             yield Match(node)
+    for call in _switched_off(scene):
+        yield Match(call, "half precision is off unless it is asked for", "turn it on by default")
 
 
 def _no_tf32(scene: Scene) -> Iterator[Match]:
-    for program, node in _anchors(scene, _model_moved, _optimizer_made):
-        multiplies = program.names(_ATTENDS) and not program.names(_ELSEWHERE)
-        if multiplies and not program.names(_TF32) and _is_half_off(scene, program):
-            yield Match(node)
+    """Where it is switched off for good; not around a few operations."""
+    if not any(program.uses_gpu for program in scene.programs.of(scene.source)):
+        return
+    for assignment in scene.source.all(ast.Assign):
+        is_off = scene.name(assignment.targets[0]) in _TF32 and is_constant(assignment.value, False)
+        if is_off and _is_in_force(scene, assignment) and not _is_put_back(scene, assignment):
+            yield Match(assignment)
+    for call in scene.calls(Place.ONCE):
+        is_set = scene.name(call.func) == "torch.set_float32_matmul_precision"
+        if is_set and is_constant(argument(call, "precision", 0), "highest") and _is_in_force(scene, call):
+            yield Match(call)
 
 
 def _no_compile(scene: Scene) -> Iterator[Match]:
@@ -119,7 +123,7 @@ def _anchors(scene: Scene, *finders: Finder) -> Iterator[tuple[Program, ast.AST]
 def _model_moved(heat: Heat, source: Source) -> ast.AST | None:
     """Where a file first moves a model to the GPU, or wraps it for several."""
     for call in source.all(ast.Call):
-        if _moves_model(source, call) and heat.of(source, call) is Place.ONCE:
+        if _moves_model(source, call) and heat.of(source, call) is Place.ONCE and heat.leads_to_training(source, call):
             return call
     return None
 
@@ -176,29 +180,54 @@ def _is_all_bfloat16(program: Program) -> bool:
     kinds = [
         last_word(given) if (given := argument(call, "dtype", 1)) is not None else ""
         for source in program.sources
-        if "autocast" in source.words
-        for call in source.all(ast.Call)
-        if last_word(call.func) == "autocast" and not is_constant(argument(call, "enabled"), False)
+        for call in _calls_of_autocast(source)
+        if not is_constant(argument(call, "enabled"), False)
     ]
     return bool(kinds) and all(kind == "bfloat16" for kind in kinds)
 
 
-def _is_half_off(scene: Scene, program: Program) -> bool:
-    """Whether there is autocast, but none that is on by default."""
-    calls = [
-        (source, call)
-        for source in program.sources
-        if "autocast" in source.words
-        for call in source.all(ast.Call)
-        if last_word(call.func) == "autocast"
-    ]
-    return bool(calls) and all(_is_off(scene, source, call) for source, call in calls)
+def _switched_off(scene: Scene) -> Iterator[ast.Call]:
+    """The first autocast of a program in which none is on by default."""
+    for program in scene.programs.of(scene.source):
+        found = program.first(_optional_autocast) if program.uses_gpu and not program.names(_ELSEWHERE) else None
+        if found is not None and found[0] is scene.source and _is_all_off(scene, program):
+            assert isinstance(found[1], ast.Call)
+            yield found[1]
+            return
+
+
+def _optional_autocast(heat: Heat, source: Source) -> ast.AST | None:
+    """One in a step that is not off for good."""
+    for call in _calls_of_autocast(source):
+        if not is_constant(argument(call, "enabled"), False) and heat.of(source, call) is Place.STEP:
+            return call
+    return None
+
+
+def _is_all_off(scene: Scene, program: Program) -> bool:
+    return all(_is_off(scene, source, call) for source in program.sources for call in _calls_of_autocast(source))
+
+
+def _calls_of_autocast(source: Source) -> Iterator[ast.Call]:
+    if "autocast" in source.words:
+        yield from (call for call in source.all(ast.Call) if last_word(call.func) == "autocast")
 
 
 def _is_off(scene: Scene, source: Source, call: ast.Call) -> bool:
     enabled = argument(call, "enabled")
     is_false = enabled is not None and scene.settings.value(source, enabled) is False
     return is_false or not scene.settings.is_reached(source, call)
+
+
+def _is_in_force(scene: Scene, node: ast.AST) -> bool:
+    return scene.heat.of(scene.source, node) is Place.ONCE and scene.settings.is_reached(scene.source, node)
+
+
+def _is_put_back(scene: Scene, assignment: ast.Assign) -> bool:
+    """Whether the same switch is set again in the same function."""
+    inside, name = scene.source.function(assignment), scene.name(assignment.targets[0])
+    others = (a for a in scene.source.all(ast.Assign) if a is not assignment and scene.name(a.targets[0]) == name)
+    return any(scene.source.function(other) is inside for other in others)
 
 
 RULES = (
