@@ -12,7 +12,7 @@ from floorit.scan.heat import Heat, Place
 from floorit.scan.programs import Program, Programs
 from floorit.scan.project import Class, Function, Project
 from floorit.scan.settings import UNKNOWN, Settings
-from floorit.scan.source import Source, argument, has_stars, is_constant, last_word
+from floorit.scan.source import Source, argument, is_constant, last_word
 
 _MAKERS = ("torch", "torch_geometric", "monai", "torchvision")
 _POSITIONS = {"dataset": 0, "batch_size": 1, "shuffle": 2, "sampler": 3, "num_workers": 5, "pin_memory": 7}
@@ -38,12 +38,24 @@ class Loader:
         self._loaders = loaders
 
     def given(self, name: str) -> ast.expr | None:
-        """One of its arguments."""
-        return argument(self.call, name, _POSITIONS.get(name))
+        """One of its arguments, also one out of a dictionary that it is given whole."""
+        plain = argument(self.call, name, _POSITIONS.get(name))
+        if plain is not None:
+            return plain
+        return next((more[name] for more in self._starred if more is not None and name in more), None)
 
     def lacks(self, name: str) -> bool:
         """Whether it is surely not given an argument."""
-        return self.given(name) is None and not has_stars(self.call)
+        return self.given(name) is None and not self._hides
+
+    @cached_property
+    def _hides(self) -> bool:
+        """Whether it is given arguments that can't be seen."""
+        return any(isinstance(part, ast.Starred) for part in self.call.args) or None in self._starred
+
+    @cached_property
+    def _starred(self) -> list[dict[str, ast.expr] | None]:
+        return [self._loaders.entries(self.source, k.value) for k in self.call.keywords if k.arg is None]
 
     @property
     def programs(self) -> list[Program]:
@@ -151,7 +163,7 @@ class Loader:
         """As the defaults have it; UNKNOWN where that can't be told."""
         given = self.given("num_workers")
         if given is None:
-            return UNKNOWN if has_stars(self.call) else 0
+            return UNKNOWN if self._hides else 0
         return self._loaders.settings.value(self.source, given)
 
 
@@ -181,6 +193,19 @@ class Loaders:
                 if isinstance(part, (ast.Name, ast.Attribute))
             }
         return self._gone_through[source]
+
+    def entries(self, source: Source, node: ast.expr) -> dict[str, ast.expr] | None:
+        """Of a dictionary that is written out, and not changed afterwards; else None."""
+        if isinstance(node, ast.Name):
+            made = self.project.set_once(source, node, node.id)
+            return self.entries(source, made) if made is not None and not _is_changed(source, node.id) else None
+        if isinstance(node, ast.Call) and source.name(node.func) == "dict" and not node.args:
+            found = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
+            return found if len(found) == len(node.keywords) else None
+        if isinstance(node, ast.Dict):
+            named = {key.value: value for key, value in zip(node.keys, node.values, strict=True) if _is_text(key)}  # type: ignore[union-attr]
+            return named if len(named) == len(node.keys) else None
+        return None
 
     def made(self, source: Source, node: ast.AST, hops: int) -> Iterator[tuple[Source, ast.Call]]:
         """The calls whose result an expression is."""
@@ -253,6 +278,17 @@ def _is_loader(source: Source, call: ast.Call) -> bool:
             star.module == "torch.utils.data" and star.names[0].name == "*" for star in source.all(ast.ImportFrom)
         )
     return rest.split(".")[-1] == "DataLoader" and first in _MAKERS
+
+
+def _is_text(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _is_changed(source: Source, name: str) -> bool:
+    """Whether entries of a dictionary are set by its name, anywhere in a file."""
+    changing = (node.value for node in source.all(ast.Subscript) if isinstance(node.ctx, ast.Store))
+    updating = (node.value for node in source.all(ast.Attribute) if node.attr in ("update", "setdefault", "pop"))
+    return any(isinstance(node, ast.Name) and node.id == name for node in (*changing, *updating))
 
 
 def _is_worked(name: str) -> bool:

@@ -33,8 +33,11 @@ class Rows(Dataset):
 
 
 kwargs = {"num_workers": 2}
+changed = {"batch_size": 8}
+changed["num_workers"] = 2
 train_loader = DataLoader(Photos([]), batch_size=8, shuffle=True, num_workers=args.workers)
 loader = DataLoader(Photos([]), batch_size=8, shuffle=True, **kwargs)
+later = DataLoader(Photos([]), shuffle=True, **changed)
 unknown = DataLoader(Photos([]), shuffle=True, num_workers=args.mystery)
 memory = DataLoader(TensorDataset(torch.randn(10, 4)), shuffle=True)
 rows = DataLoader(Rows([[1.0]]), shuffle=True)

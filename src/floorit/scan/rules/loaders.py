@@ -81,7 +81,8 @@ def _no_pin(scene: Scene) -> Iterator[Match]:
 def _pinned(scene: Scene, loader: Loader, given: ast.expr | None) -> tuple[Edit, ...]:
     """None where a person must look first: at an option, or at data that may already be on the GPU."""
     is_plain = given is None or isinstance(given, ast.Constant)
-    if not is_plain or not loader.made or (given is not None and argument(loader.call, "pin_memory") is None):
+    is_elsewhere = given is not None and argument(loader.call, "pin_memory") is None
+    if not is_plain or not loader.made or is_elsewhere:
         return ()
     return (set_argument(loader.call, "pin_memory", "True"),)
 
