@@ -39,10 +39,11 @@ class Program:
 
     @cached_property
     def in_order(self) -> list[Source]:
-        """Its files: the entry first, then those that train."""
+        """Its files: the entry first, then those that train, of these first those that have an optimizer."""
+        training = self._heat.training
         return sorted(
             self.sources,
-            key=lambda source: (source is not self.entry, source not in self._heat.training, str(source.path)),
+            key=lambda s: (s is not self.entry, s not in training, "optim" not in s.words, str(s.path)),
         )
 
     def first(self, finder: Finder) -> tuple[Source, ast.AST] | None:

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 
 from floorit.scan.heat import Heat, Place
-from floorit.scan.programs import Finder, Program
+from floorit.scan.programs import Program
 from floorit.scan.rule import Match, Rule, Scene
+from floorit.scan.rules.anchors import anchors, model_moved, optimizer_made
 from floorit.scan.settings import Unknown
 from floorit.scan.source import Source, argument, has_stars, is_constant, last_word
 
@@ -26,23 +27,16 @@ _PRODUCTS = re.compile(
 )
 # Frameworks whose precision is set in files of their own, or on their command line.
 _ELSEWHERE = re.compile(r"Accelerator|TrainingArguments|LightningModule|mmcv|mmengine|detectron2|LightningCLI|hydra")
-# Where the model waits for an environment rather than the other way round.
-_ENVIRONMENTS = re.compile(r"gym|gymnasium|envpool|pettingzoo|stable_baselines3|procgen|isaacgym")
-_MODEL = re.compile(
-    r"(?:.*_)?(?:model|net|network|generator|discriminator|encoder|decoder|unet|agent|policy|q_network|actor|critic"
-    r"|net_?[dg])\d*",
-    re.IGNORECASE,
-)
-_OPTIMIZERS = ("Adam", "AdamW", "SGD", "NAdam", "RAdam", "RMSprop", "Adagrad", "Adadelta", "Adamax")
+# Where the model is small, or waits for an environment.
+_SMALL = re.compile(r"\w*MNIST|gym|gymnasium|envpool|pettingzoo|stable_baselines3|procgen|isaacgym")
 _FUSABLE = ("Adam", "AdamW", "SGD")
-_WRAPPERS = ("DistributedDataParallel", "DDP", "DataParallel")
 _STEPS = re.compile(r"opt|optim\w*|\w+_opt|\w*optim\w*|scaler", re.IGNORECASE)
 
 
 def _no_autocast(scene: Scene) -> Iterator[Match]:
-    for program, node in _anchors(scene, _model_moved, _optimizer_made):
+    for program, node in anchors(scene, model_moved, optimizer_made):
         is_float32 = not program.names(_HALF) and not program.names(_ELSEWHERE)
-        if is_float32 and program.names(_PRODUCTS) and not program.names(_ENVIRONMENTS):
+        if is_float32 and program.names(_PRODUCTS) and not program.names(_SMALL):
             yield Match(node)
     for call in _switched_off(scene):
         yield Match(call, "half precision is off unless it is asked for", "turn it on by default")
@@ -63,7 +57,7 @@ def _no_tf32(scene: Scene) -> Iterator[Match]:
 
 
 def _no_compile(scene: Scene) -> Iterator[Match]:
-    for program, node in _anchors(scene, _model_moved, _optimizer_made):
+    for program, node in anchors(scene, model_moved, optimizer_made):
         if program.names(_PRODUCTS) and not _compiles(program) and not program.names(_ELSEWHERE):
             yield Match(node)
 
@@ -81,7 +75,7 @@ def _compiles(program: Program) -> bool:
 
 
 def _not_fused(scene: Scene) -> Iterator[Match]:
-    for program, node in _anchors(scene, _optimizer_made):
+    for program, node in anchors(scene, optimizer_made):
         assert isinstance(node, ast.Call)
         is_plain = not has_stars(node) and all(argument(node, name) is None for name in ("fused", "foreach"))
         if is_plain and last_word(node.func) in _FUSABLE and not program.names(_ELSEWHERE):
@@ -103,50 +97,6 @@ def _scaler(scene: Scene) -> Iterator[Match]:
         is_on = enabled is None or scene.settings.value(scene.source, enabled) is True
         if is_on and not has_stars(call) and any(map(_is_all_bfloat16, scene.programs.of(scene.source))):
             yield Match(call)
-
-
-# -- where a program would be changed ---------------------------------------------------------------------------
-
-
-def _anchors(scene: Scene, *finders: Finder) -> Iterator[tuple[Program, ast.AST]]:
-    """Programs on a GPU whose first line of that sort is in this file: one for each line."""
-    seen: set[ast.AST] = set()
-    for program in scene.programs.of(scene.source):
-        if not program.uses_gpu:
-            continue
-        found = next((place for place in map(program.first, finders) if place is not None), None)
-        if found is not None and found[0] is scene.source and found[1] not in seen:
-            seen.add(found[1])
-            yield program, found[1]
-
-
-def _model_moved(heat: Heat, source: Source) -> ast.AST | None:
-    """Where a file first moves a model to the GPU, or wraps it for several."""
-    for call in source.all(ast.Call):
-        if _moves_model(source, call) and heat.of(source, call) is Place.ONCE and heat.leads_to_training(source, call):
-            return call
-    return None
-
-
-def _moves_model(source: Source, call: ast.Call) -> bool:
-    function = call.func
-    if last_word(function) in _WRAPPERS and call.args:
-        return True
-    if not isinstance(function, ast.Attribute) or function.attr not in ("to", "cuda"):
-        return False
-    if isinstance(function.value, ast.Call):  # model = Net().to(device)
-        around = source.parents.get(call)
-        return isinstance(around, ast.Assign) and bool(_MODEL.fullmatch(last_word(around.targets[0])))
-    return bool(_MODEL.fullmatch(last_word(function.value)))
-
-
-def _optimizer_made(heat: Heat, source: Source) -> ast.AST | None:
-    if source.words.isdisjoint(_OPTIMIZERS):
-        return None
-    for call in source.all(ast.Call):
-        if last_word(call.func) in _OPTIMIZERS and source.name(call.func).startswith("torch.optim."):
-            return call
-    return None
 
 
 # -- autocast ---------------------------------------------------------------------------------------------------

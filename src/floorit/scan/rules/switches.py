@@ -10,6 +10,7 @@ from floorit.scan.edits import Edit, remove
 from floorit.scan.guards import When, conditions
 from floorit.scan.heat import Place
 from floorit.scan.rule import Match, Rule, Scene
+from floorit.scan.rules.anchors import anchors, model_moved, optimizer_made
 from floorit.scan.settings import Unknown
 from floorit.scan.source import argument, has_stars, is_constant
 
@@ -17,6 +18,12 @@ _CONVOLVES = re.compile(
     r"(?:Conv|ConvTranspose|LazyConv)[123]d|timm|resnet\w*|unet\w*|mmdet\w*|mmcv|LSTM|GRU"
     r"|segmentation_models_pytorch",
     re.IGNORECASE,
+)
+_IMAGES = re.compile(r"Conv[23]d|resnet\d+\w*")
+_ONE_SIZE = re.compile(r"(?:Random|Center)?(?:Resized)?Crop|Resize|(?:image|img|crop|patch|input)_?size", re.IGNORECASE)
+# What settles it otherwise: the switch itself, determinism, sizes that vary, frameworks that set it, small models.
+_DECIDED = re.compile(
+    r".*benchmark.*|.*deterministic.*|.*multi_?scale.*|pad_sequence|Lightning\w*|mmcv|mmengine|detectron2|\w*MNIST|gym\w*"
 )
 _BLOCKING = "CUDA_LAUNCH_BLOCKING"
 _PROFILERS = (
@@ -32,8 +39,9 @@ def _anomaly(scene: Scene) -> Iterator[Match]:
     for call in scene.calls():
         name = scene.name(call.func)
         if name in ("torch.autograd.set_detect_anomaly", "torch.autograd.anomaly_mode.set_detect_anomaly"):
-            if _is_on(scene, argument(call, "mode", 0)) and _is_in_force(scene, call):
-                yield Match(call, edits=_taken_out(scene, call))
+            mode = argument(call, "mode", 0)
+            if _is_on(scene, mode) and _is_in_force(scene, call):
+                yield Match(call, edits=_taken_out(scene, call) if isinstance(mode, ast.Constant) else ())
         elif name in ("torch.autograd.detect_anomaly", "torch.autograd.anomaly_mode.detect_anomaly"):
             if _is_in_force(scene, call):
                 yield Match(call)
@@ -65,6 +73,9 @@ def _asked_for(scene: Scene) -> Iterator[ast.AST]:
 
 
 def _benchmark_off(scene: Scene) -> Iterator[Match]:
+    for program, node in anchors(scene, model_moved, optimizer_made):
+        if program.names(_IMAGES) and program.names(_ONE_SIZE) and not program.names(_DECIDED):
+            yield Match(node, "cuDNN is not told to look for the fastest convolution")
     if not _has_convolutions(scene) or next(_asked_for(scene), None) is not None:
         return
     off = [a for a in scene.source.all(ast.Assign) if _sets(scene, a, "benchmark") and is_constant(a.value, False)]
