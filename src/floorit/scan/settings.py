@@ -54,9 +54,19 @@ class Settings:
             return self._option(source, str(node.slice.value), hops - 1)
         if isinstance(node, (ast.UnaryOp, ast.BoolOp, ast.Compare)):
             return self._logic(source, node, hops)
-        if isinstance(node, ast.Call) and last_word(node.func) in ("int", "bool") and len(node.args) == 1:
-            return self.value(source, node.args[0], hops - 1)
-        return UNKNOWN
+        return self._called(source, node, hops - 1) if isinstance(node, ast.Call) else UNKNOWN
+
+    def _called(self, source: Source, call: ast.Call, hops: int) -> object:
+        """`int(args.n)`, `cfg.get("name", default)`, `getattr(args, "name", default)`."""
+        name, given = last_word(call.func), call.args
+        if name in ("int", "bool") and len(given) == 1:
+            return self.value(source, given[0], hops)
+        wanted = given[-2:] if (name, len(given)) in (("get", 1), ("get", 2), ("getattr", 3)) else []
+        if not wanted or not isinstance(wanted[0], ast.Constant):
+            return UNKNOWN
+        if str(wanted[0].value) in self.options:
+            return self._option(source, str(wanted[0].value), hops)
+        return self.value(source, wanted[1], hops) if len(wanted) > 1 else None
 
     def is_reached(self, source: Source, node: ast.AST, hops: int = _CALLS) -> bool:
         """Whether a run that is given no options may come to a node: no condition that is false is around it, and
