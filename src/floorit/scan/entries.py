@@ -49,6 +49,15 @@ class Entries:
                 found[entry.name].append(entry)
         return found
 
+    @cached_property
+    def assigned(self) -> dict[str, list[Entry]]:
+        """What is set without being declared, by name."""
+        found: dict[str, list[Entry]] = defaultdict(list)
+        for source in self._sources:
+            for entry in options.assigned(source):
+                found[entry.name].append(entry)
+        return found
+
     def named(self, name: str) -> list[Entry]:
         """All entries of a name."""
         if name not in self._named:

@@ -153,9 +153,12 @@ def spares_gradients(source: Source, node: ast.expr) -> bool:
 
 def evaluates(name: str) -> bool:
     """Whether a function of this name is there to evaluate."""
-    return any(_EVALUATES.fullmatch(word) for word in _words_of(name)) and not any(
-        _TRAINS.fullmatch(word) for word in _words_of(name)
-    )
+    return any(_EVALUATES.fullmatch(word) for word in _words_of(name)) and not trains(name)
+
+
+def trains(name: str) -> bool:
+    """Whether something of this name is there to train."""
+    return any(_TRAINS.fullmatch(word) for word in _words_of(name))
 
 
 def _words_of(name: str) -> list[str]:

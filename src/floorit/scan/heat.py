@@ -45,11 +45,16 @@ class Heat:
         self._project, self._entries = project, project.entries
         self._evaluating = {f for f in project.functions.values() if _is_evaluation(f)}
         self.loops: set[ast.AST] = set()
+        self.training: set[Source] = set()  # files that have such a loop, or are handed to one of a framework
         self.steps: set[Function] = set()
         self.samples: set[Function] = set()
+        self._holders: dict[Function, bool] = {}
         self.callers: dict[Function, list[tuple[Source, ast.Call]]] = {}
+        self._places: dict[ast.AST, Place] = {}
+        self._is_known = False  # what runs when: from then on it is kept
         self._find_loops()
         self._spread()
+        self._is_known = True
 
     @property
     def trains(self) -> bool:
@@ -58,13 +63,22 @@ class Heat:
 
     def of(self, source: Source, node: ast.AST) -> Place:
         """When a node runs."""
+        if not self._is_known:
+            return self._place(source, node)
+        if node not in self._places:
+            self._places[node] = self._place(source, node)
+        return self._places[node]
+
+    def _place(self, source: Source, node: ast.AST) -> Place:
         root, place = self._root(source, node)
         if root is None:
             return place
-        when = max(
-            (w.value for w in conditions(source, node, root, partial(self._entries.value_of, source))), default=0
-        )
+        when = max((w.value for w in self.conditions(source, node, root)), default=0)
         return {When.ALWAYS: place, When.SELDOM: Place.SELDOM, When.EVALUATING: Place.EVALUATION}[When(when)]
+
+    def conditions(self, source: Source, node: ast.AST, until: ast.AST) -> Iterator[When]:
+        """What stands between a node and something around it, as the project's settings have it."""
+        return conditions(source, node, until, partial(self._entries.value_of, source))
 
     def is_in_step(self, source: Source, node: ast.AST) -> bool:
         """Whether it runs in every step."""
@@ -73,6 +87,35 @@ class Heat:
     def training_loop(self, source: Source, node: ast.AST) -> ast.AST | None:
         """The innermost loop around a node, in the same function, that takes a step each time round."""
         return next((loop for loop in _loops(source, node) if loop in self.loops), None)
+
+    def holds_loop(self, function: Function, hops: int = 3) -> bool:
+        """Whether a function trains in a loop, itself or by what it calls."""
+        if function not in self._holders:
+            self._holders[function] = False  # for functions that call themselves
+            self._holders[function] = any(
+                self.training_loop(function.source, call) is not None
+                or (hops > 0 and any(self.holds_loop(f, hops - 1) for f in self._reached(function.source, call)))
+                for call in function.calls
+            )
+        return self._holders[function]
+
+    def leads_to_training(self, source: Source, node: ast.AST) -> bool:
+        """Whether the function around a node goes on to train, or another method of its class does."""
+        inside = source.function(node)
+        if inside is None:
+            return source in self.training
+        function = self._project.functions[inside]
+        methods = function.owner.methods.values() if function.owner is not None else ()
+        return any(map(self.holds_loop, (function, *methods)))
+
+    def loops_around(self, source: Source, node: ast.AST, hops: int = 3) -> Iterator[tuple[Source, ast.AST]]:
+        """The loops that go round a node, in its function and in those that call it."""
+        for loop in _loops(source, node):
+            yield source, loop
+        inside = source.function(node)
+        if inside is not None and hops > 0:
+            for caller, call in self.callers.get(self._project.functions[inside], ()):
+                yield from self.loops_around(caller, call, hops - 1)
 
     def _root(self, source: Source, node: ast.AST) -> tuple[ast.AST | None, Place]:
         """What makes a node hot, a loop or a function, and how hot that is."""
@@ -111,6 +154,7 @@ class Heat:
             inside = source.function(call)
             if loop is not None:
                 self.loops.add(loop)
+                self.training.add(source)
             elif inside is not None and project.functions[inside] not in stepping:
                 stepping.add(project.functions[inside])
                 pending += callers.get(project.functions[inside], [])
@@ -119,6 +163,7 @@ class Heat:
                 self.steps.add(function)  # somebody else's loop calls it
         for owner in project.classes.values():
             self.steps.update(_hooks(project, owner))
+        self.training.update(function.source for function in self.steps)
 
     def _reached(self, source: Source, call: ast.Call) -> list[Function]:
         """The functions that a call runs, among them those that it is only handed."""

@@ -11,9 +11,9 @@ from typing import Literal
 import msgspec
 
 from floorit.declared import Value
-from floorit.scan.source import Source, argument, last_word
+from floorit.scan.source import Source, argument, dotted, last_word
 
-By = Literal["file", "option", "field"]
+By = Literal["file", "option", "field", "assignment"]
 _ADDS = ("add_argument", "add_arg")
 _OF_SETTINGS = re.compile(r".*(?:Args|Arguments|Config|Configuration|Cfg|Options|Opts?|Settings|Params|HParams|Flags)")
 _FLAGS = ("DEFINE_integer", "DEFINE_float", "DEFINE_bool", "DEFINE_boolean", "DEFINE_string", "DEFINE_enum")
@@ -28,6 +28,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     line: int
     by: By
+    default: ast.expr | None = None  # the expression, where it is Python
 
     @property
     def name(self) -> str:
@@ -57,6 +58,22 @@ def of(source: Source) -> Iterator[Entry]:
                     yield _entry(source, field.target.id, _field(field.value), field, "field")
 
 
+def assigned(source: Source) -> Iterator[Entry]:
+    """What is set without being declared: `_C.WORKERS = 4`, attributes of a class."""
+    for assignment in source.all(ast.Assign):
+        target = assignment.targets[0]
+        first = dotted(target).partition(".")[0]
+        if isinstance(target, ast.Attribute) and first not in ("", "self") and first not in source.imports:
+            yield _entry(source, target.attr, assignment.value, assignment, "assignment")
+        elif isinstance(target, ast.Name) and isinstance(source.parents.get(assignment), ast.ClassDef):
+            yield _entry(source, target.id, assignment.value, assignment, "assignment")
+    for field in source.all(ast.AnnAssign):
+        if isinstance(field.target, ast.Name) and isinstance(source.parents.get(field), ast.ClassDef):
+            default = _field(field.value)
+            if default is not None:
+                yield _entry(source, field.target.id, default, field, "assignment")
+
+
 def plain(node: ast.expr | None) -> Value:
     """The constant that an expression is."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -69,8 +86,18 @@ def plain(node: ast.expr | None) -> Value:
 
 def _entry(source: Source, name: str, default: ast.expr | None, node: ast.expr | ast.stmt, by: By) -> Entry:
     value = plain(default)
-    is_known = value is not None or default is None or (isinstance(default, ast.Constant) and default.value is None)
-    return Entry(key=name, value=value, is_known=is_known, path=source.path, line=node.lineno, by=by)
+    is_none = default is None or (isinstance(default, ast.Constant) and default.value is None)
+    is_known = value is not None or (is_none and not _is_required(node))
+    path, line = source.path, node.lineno
+    return Entry(key=name, value=value, is_known=is_known, path=path, line=line, by=by, default=default)
+
+
+def _is_required(node: ast.AST) -> bool:
+    """Whether it is an option that must be given."""
+    if not isinstance(node, ast.Call):
+        return False
+    required = argument(node, "required")
+    return isinstance(required, ast.Constant) and required.value is True
 
 
 def _destination(call: ast.Call) -> str:

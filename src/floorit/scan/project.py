@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 from floorit.scan.entries import Entries
@@ -16,6 +17,10 @@ _COMMON = frozenset(
     "add append backward build call clear close copy cpu cuda eval extend fit flush forward from_config get init items"
     " join keys load log main next open parameters pop put read reset resize run save send set setup split start"
     " state_dict step stop sum to train transform update values wait write".split()
+)
+# Importing, or making objects, by a name that is a string.
+_IMPORTS_BY_NAME = frozenset(
+    "import_module __import__ instantiate instantiate_from_config fromfile LightningCLI".split()
 )
 
 
@@ -45,6 +50,14 @@ class Function:
         is_bound = self.owner is not None and not any(dotted(d) == "staticmethod" for d in self.decorators)
         return names[1:] if is_bound else names
 
+    @cached_property
+    def returns(self) -> list[ast.expr]:
+        """What it may return."""
+        if isinstance(self.node, ast.Lambda):
+            return [self.node.body]
+        found = (node for node in self.source.all(ast.Return) if self.source.function(node) is self.node)
+        return [node.value for node in found if node.value is not None]
+
     @property
     def decorators(self) -> list[ast.expr]:
         return [] if isinstance(self.node, ast.Lambda) else self.node.decorator_list
@@ -55,12 +68,15 @@ class Project:
 
     def __init__(self, sources: list[Source], configs: Iterable[Path] = ()) -> None:
         self.sources = sources
-        self.entries = Entries(sources, configs, self._assigned_once)
+        self.entries = Entries(sources, configs, self.set_once)
         self.functions: dict[ast.AST, Function] = {}
         self.classes: dict[ast.AST, Class] = {}
         self._tops: dict[Source, dict[str, Function | Class]] = {source: {} for source in sources}
         self._assigned: dict[tuple[Source, ast.AST | None], dict[str, ast.expr]] = {}
         self._changing: dict[Source, set[tuple[ast.AST | None, str]]] = {}
+        self._unpacked: dict[tuple[Source, ast.AST | None], dict[str, ast.expr]] = {}  # a, b = value
+        self._packages = {source.path.parent for source in sources if source.path.name == "__init__.py"}
+        self._imported: dict[Source, set[Source]] = {}
         self._inner: dict[ast.AST, dict[str, Function]] = defaultdict(dict)  # functions defined in a function
         self._owners: dict[str, list[Class]] = defaultdict(list)  # of a method's name
         self._files: dict[str, list[Source]] = defaultdict(list)  # by the last word of the module
@@ -106,10 +122,22 @@ class Project:
         inside = source.function(target)
         if isinstance(target, ast.Name):
             self._assigned.setdefault((source, inside), {}).setdefault(target.id, value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            self._unpack(source, target, value)
         elif isinstance(target, ast.Attribute) and dotted(target.value) == "self" and inside is not None:
             owner = self.functions[inside].owner
             if owner is not None:
                 owner.attributes.setdefault(target.attr, value)
+
+    def _unpack(self, source: Source, target: ast.Tuple | ast.List, value: ast.expr) -> None:
+        if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+            for part, given in zip(target.elts, value.elts, strict=True):
+                self._assign(source, part, given)
+            return
+        known = self._unpacked.setdefault((source, source.function(target)), {})
+        for part in target.elts:
+            if isinstance(part, ast.Name):
+                known.setdefault(part.id, value)
 
     # -- what a name leads to -----------------------------------------------------------------------------------
 
@@ -117,7 +145,7 @@ class Project:
         """What a plain name that is read at `node` is first set to, in the functions around it or in the file."""
         return self._set(source, node, name)[1]
 
-    def _assigned_once(self, source: Source, node: ast.AST, name: str) -> ast.expr | None:
+    def set_once(self, source: Source, node: ast.AST, name: str) -> ast.expr | None:
         """What a plain name that is read at `node` is set to, if that happens in one place only."""
         inside, value = self._set(source, node, name)
         if source not in self._changing:
@@ -133,6 +161,16 @@ class Project:
             if value is not None:
                 return inside, value
         return None, None
+
+    def unpacked(self, source: Source, node: ast.AST, name: str) -> ast.expr | None:
+        """What a plain name that is read at `node` is a part of: `a, b = value`."""
+        inside: ast.AST | None = node
+        while inside is not None:
+            inside = source.function(inside)
+            value = self._unpacked.get((source, inside), {}).get(name)
+            if value is not None:
+                return value
+        return None
 
     def called(self, source: Source, call: ast.Call) -> list[Function]:
         """The functions of the project that a call may run; none where that can't be told."""
@@ -244,15 +282,27 @@ class Project:
             source, name = module, module.imports.get(last, "")
         return None
 
+    # -- which files run together -------------------------------------------------------------------------------
+
+    def reached(self, entry: Source) -> frozenset[Source] | None:
+        """A file and all that it imports, and that these import; None where that can't be told, as one of them
+        imports by a name made up while it runs."""
+        found, stack = {entry}, [entry]
+        while stack:
+            source = stack.pop()
+            if not source.words.isdisjoint(_IMPORTS_BY_NAME):
+                return None
+            new = self.imported(source) - found
+            found |= new
+            stack += new
+        return frozenset(found)
+
     def imported(self, source: Source) -> set[Source]:
-        """The files of the project that a file imports, or imports names from."""
-        found = set()
-        for name in source.imports.values():
-            for module in (name, name.rpartition(".")[0] or "."):
-                target = self._module(source, module)
-                if target is not None:
-                    found.add(target)
-        return found
+        """The files that a file imports itself."""
+        if source not in self._imported:
+            modules = (self._module(source, name) for name in _imported_names(source))
+            self._imported[source] = {module for module in modules if module is not None and module is not source}
+        return self._imported[source]
 
     def _static(self, source: Source, where: str, last: str) -> Function | None:
         owner = self._tops[source].get(where)
@@ -273,7 +323,21 @@ class Project:
         if not words:
             return None
         fits = [s for s in self._files.get(words[-1], ()) if _words(s.path)[-len(words) :] == words]
-        return max(fits, key=lambda s: _shared(s.path, source.path), default=None)
+        return max(fits, key=lambda s: (_shared(s.path, source.path), self._is_outermost(s, words)), default=None)
+
+    def _is_outermost(self, source: Source, words: list[str]) -> bool:
+        """Whether no package is around the folder in which the name of a module begins."""
+        path = source.path.parent if source.path.name == "__init__.py" else source.path
+        return path.parents[len(words) - 1] not in self._packages
+
+
+def _imported_names(source: Source) -> Iterator[str]:
+    for node in source.all(ast.Import):
+        yield from (alias.name for alias in node.names)
+    for taken in source.all(ast.ImportFrom):
+        where = "." * taken.level + (taken.module or "")
+        yield where
+        yield from (f"{where}{'' if where.endswith('.') else '.'}{alias.name}" for alias in taken.names)
 
 
 def _changing(source: Source) -> set[tuple[ast.AST | None, str]]:

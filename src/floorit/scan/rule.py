@@ -10,11 +10,10 @@ import msgspec
 
 from floorit.scan.configs import Config
 from floorit.scan.edits import Edit
-from floorit.scan.heat import Heat, Place
-from floorit.scan.kinds import Kinds
-from floorit.scan.project import Project
+from floorit.scan.heat import Place
 from floorit.scan.reads import Reads
 from floorit.scan.source import Source
+from floorit.scan.whole import Whole
 
 Risk = Literal["exact", "rounding", "order", "training"]
 
@@ -22,8 +21,15 @@ Risk = Literal["exact", "rounding", "order", "training"]
 class Scene:
     """One file, and the project around it."""
 
-    def __init__(self, source: Source, project: Project, heat: Heat, kinds: Kinds, reads: Reads) -> None:
-        self.source, self.project, self.heat, self.kinds, self.reads = source, project, heat, kinds, reads
+    def __init__(self, source: Source, whole: Whole) -> None:
+        self.source = source
+        self.project, self.heat, self.kinds = whole.project, whole.heat, whole.kinds
+        self.settings, self.programs, self.loaders, self.reads = (
+            whole.settings,
+            whole.programs,
+            whole.loaders,
+            whole.reads,
+        )
 
     def calls(self, place: Place | None = None) -> Iterator[ast.Call]:
         """Every call in the file; of those that run then, if a place is given."""

@@ -11,13 +11,13 @@ import msgspec
 
 from floorit.scan import files
 from floorit.scan.configs import Config
-from floorit.scan.heat import Heat, Place
-from floorit.scan.kinds import Kinds
+from floorit.scan.heat import Place
 from floorit.scan.project import Project
 from floorit.scan.reads import Reads
 from floorit.scan.rule import Finding, Match, Problem, Rule, Scene
 from floorit.scan.rules import ALL
 from floorit.scan.source import File, Source, Unreadable, read
+from floorit.scan.whole import Whole
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,19 +38,16 @@ def scan(paths: Iterable[Path], rules: tuple[Rule, ...] = ALL, exclude: tuple[st
             sources.append(read(path))
         except Unreadable as error:
             problems.append(Problem(file=shown(path), line=error.line, reason=error.reason))
-    project = Project(sources, files.configs(paths, exclude))
-    heat = Heat(project)
-    kinds = Kinds(project, heat)
-    reads = Reads(project, heat)
-    configs = {config.path: config for config in project.entries.configs}
+    whole = Whole(Project(sources, files.configs(paths, exclude)))
+    configs = {config.path: config for config in whole.project.entries.configs}
     findings: list[Finding] = []
     read_as_code = {source.path for source in sources}
     for file in [*sources, *(config for path, config in configs.items() if path not in read_as_code)]:
-        scene = Scene(file, project, heat, kinds, reads) if isinstance(file, Source) else None
-        found, failed = _of_file(file, scene, configs.get(file.path), reads, rules)
+        scene = Scene(file, whole) if isinstance(file, Source) else None
+        found, failed = _of_file(file, scene, configs.get(file.path), whole.reads, rules)
         findings += sorted(found, key=lambda finding: (finding.line, finding.column))
         problems += failed
-    return Result(files=len(sources), trains=heat.trains, findings=findings, problems=problems)
+    return Result(files=len(sources), trains=whole.heat.trains, findings=findings, problems=problems)
 
 
 def of_run(paths: Iterable[str]) -> list[Finding]:

@@ -19,6 +19,7 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _Node = TypeVar("_Node", bound=ast.AST)
 _IGNORE = re.compile(r"#\s*floorit:\s*ignore(?:\[([^\]]*)\])?")
 _ALL = "*"
+_SHORT = 40  # characters of a text that may be the name of something
 
 
 class Unreadable(Exception):
@@ -59,6 +60,7 @@ class Source(File):
         self.parents: dict[ast.AST, ast.AST] = {}
         self._functions: dict[ast.AST, FunctionNode | None] = {}
         self._by_kind: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+        self._named: dict[re.Pattern[str], bool] = {}
         self._gather()
         self.imports = _imports(self)
 
@@ -76,6 +78,24 @@ class Source(File):
         """Every node of these kinds, in the order of the text within each."""
         for kind in kinds:
             yield from self._by_kind.get(kind, ())  # type: ignore[misc]
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Every name in the code, of variables, attributes, arguments and imports, and every short text."""
+        found = {node.id for node in self.all(ast.Name)}
+        found.update(node.attr for node in self.all(ast.Attribute))
+        found.update(node.arg for node in self.all(ast.arg))
+        found.update(node.arg for node in self.all(ast.keyword) if node.arg is not None)
+        found.update(word for name in self.imports.values() for word in name.split("."))
+        texts = (node.value for node in self.all(ast.Constant) if isinstance(node.value, str))
+        found.update(text for text in texts if len(text) <= _SHORT)
+        return frozenset(found)
+
+    def names(self, pattern: re.Pattern[str]) -> bool:
+        """Whether any name in it is all of what a pattern describes."""
+        if pattern not in self._named:
+            self._named[pattern] = any(pattern.fullmatch(word) for word in self.words)
+        return self._named[pattern]
 
     def functions(self) -> Iterator[FunctionNode]:
         """Every function, method and lambda."""

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from floorit.scan.rule import Rule
-from floorit.scan.rules import blocking, unused
+from floorit.scan.rules import blocking, data, loaders, parallel, precision, switches, unused
 
-ALL: tuple[Rule, ...] = (*blocking.RULES, *unused.RULES)
+ALL: tuple[Rule, ...] = (
+    *blocking.RULES,
+    *loaders.RULES,
+    *switches.RULES,
+    *precision.RULES,
+    *parallel.RULES,
+    *data.RULES,
+    *unused.RULES,
+)

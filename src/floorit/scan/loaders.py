@@ -1,0 +1,307 @@
+"""The DataLoaders of a file: which of them feed training, and what they take their samples from."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cached_property
+
+from floorit.scan.guards import When, evaluates, trains
+from floorit.scan.heat import Heat, Place
+from floorit.scan.programs import Program, Programs
+from floorit.scan.project import Class, Function, Project
+from floorit.scan.settings import UNKNOWN, Settings
+from floorit.scan.source import Source, argument, is_constant, last_word
+
+_MAKERS = ("torch", "torch_geometric", "monai", "torchvision")
+_POSITIONS = {"dataset": 0, "batch_size": 1, "shuffle": 2, "sampler": 3, "num_workers": 5, "pin_memory": 7}
+_HOPS = 5
+# What only hands on the samples of another dataset, its first argument.
+_WRAPS = frozenset("Subset random_split ConcatDataset RepeatDataset ClassBalancedDataset".split())
+_SPLITS = ("split", "mode", "phase", "subset", "set", "image_set", "partition")
+# Calls that do work for a sample, by their full name or by the last word of it.
+_WORK = re.compile(
+    r"(?:cv2|PIL|imageio|skimage|librosa|torchaudio|torchvision|albumentations|h5py|soundfile|tifffile|rasterio|nibabel"
+    r"|pydicom|decord|av|lmdb|scipy)\..+|open|(?:.*\.)?(?:imread|read_image|load_image|load_img|imdecode|decode_jpeg"
+    r"|get_transform\w*|apply_transform\w*|transforms?|augment\w*|preprocess\w*|tokenize\w*|tokenizer|read_csv|read_json)"
+    r"|numpy\.(?:load|loadtxt|memmap|fromfile)|json\.loads?|pickle\.loads?|torch\.load"
+)
+_PADS = re.compile(r"pad|pad_sequence|tokenizer|processor|tokenize\w*")
+
+
+class Loader:
+    """One call of DataLoader."""
+
+    def __init__(self, source: Source, call: ast.Call, loaders: Loaders) -> None:
+        self.source, self.call = source, call
+        self._loaders = loaders
+
+    def given(self, name: str) -> ast.expr | None:
+        """One of its arguments, also one out of a dictionary that it is given whole."""
+        plain = argument(self.call, name, _POSITIONS.get(name))
+        if plain is not None:
+            return plain
+        return next((more[name] for more in self._starred if more is not None and name in more), None)
+
+    def lacks(self, name: str) -> bool:
+        """Whether it is surely not given an argument."""
+        return self.given(name) is None and not self._hides
+
+    @cached_property
+    def _hides(self) -> bool:
+        """Whether it is given arguments that can't be seen."""
+        return any(isinstance(part, ast.Starred) for part in self.call.args) or None in self._starred
+
+    @cached_property
+    def _starred(self) -> list[dict[str, ast.expr] | None]:
+        return [self._loaders.entries(self.source, k.value) for k in self.call.keywords if k.arg is None]
+
+    @property
+    def programs(self) -> list[Program]:
+        """Those that it may feed."""
+        return self._loaders.programs.of(self.source)
+
+    @cached_property
+    def trains(self) -> bool:
+        """Whether its batches are trained on: by names, its own, its data's, its function's; or by the loop around."""
+        source, call = self.source, self.call
+        if not self.programs or self._loaders.heat.of(source, call) is Place.EVALUATION:
+            return False
+        if any(when is When.EVALUATING for when in self._loaders.heat.conditions(source, call, source.tree)):
+            return False
+        verdict = self._named()
+        if verdict is not None:
+            return verdict
+        if self._reads_other_split():
+            return False
+        shuffle, sampler = self.given("shuffle"), self.given("sampler") or self.given("batch_sampler")
+        if is_constant(shuffle, False) and sampler is None:
+            return False
+        return shuffle is not None or sampler is not None or self._is_gone_through()
+
+    def _named(self) -> bool | None:
+        function = self.source.function(self.call)
+        data = self.given("dataset")
+        names = [self.target, _all_words(data), "" if not isinstance(function, ast.FunctionDef) else function.name]
+        for name in names:
+            if trains(name):
+                return True
+            if evaluates(name):
+                return False
+        return None
+
+    @cached_property
+    def target(self) -> str:
+        """The name that it is given."""
+        around = self.source.parents.get(self.call)
+        if isinstance(around, ast.Assign):
+            target = around.targets[0]
+            if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+                return str(target.slice.value)
+            return last_word(target)
+        if isinstance(around, ast.AnnAssign):
+            return last_word(around.target)
+        if isinstance(around, ast.keyword):
+            return around.arg or ""
+        if isinstance(around, ast.Dict):
+            key = around.keys[around.values.index(self.call)]
+            return str(key.value) if isinstance(key, ast.Constant) else ""
+        return ""
+
+    def _reads_other_split(self) -> bool:
+        for _, made in self.made:
+            if is_constant(argument(made, "train"), False) or is_constant(argument(made, "is_train"), False):
+                return True
+            for name in _SPLITS:
+                split = argument(made, name)
+                if isinstance(split, ast.Constant) and evaluates(str(split.value)):
+                    return True
+        return False
+
+    def _is_gone_through(self) -> bool:
+        return bool(self.target) and self.target in self._loaders.gone_through(self.source)
+
+    @cached_property
+    def made(self) -> list[tuple[Source, ast.Call]]:
+        """The calls that make its dataset, those that only wrap another left out; none where that can't be told."""
+        data = self.given("dataset")
+        return list(self._loaders.made(self.source, data, _HOPS)) if data is not None else []
+
+    @cached_property
+    def classes(self) -> list[Class]:
+        """The project's classes among them."""
+        found = (self._loaders.project.find(source, source.name(call.func)) for source, call in self.made)
+        return [one for one in found if isinstance(one, Class)]
+
+    @cached_property
+    def does_work(self) -> bool:
+        """Whether making a sample surely takes more than picking it from memory."""
+        if any(_is_worked(source.name(call.func)) for source, call in self.made):
+            return True
+        return any(self._loaders.works(owner) for owner in self.classes) or self._pads
+
+    @cached_property
+    def _pads(self) -> bool:
+        """Whether putting a batch together is work: texts are padded, say."""
+        given = self.given("collate_fn")
+        makers = self._loaders.made(self.source, given, 2) if given is not None else ()
+        if any(last_word(made.func).startswith("DataCollator") for _, made in makers):
+            return True
+        return any(_PADS.fullmatch(last_word(call.func)) for function in self.collates for call in function.calls)
+
+    @cached_property
+    def collates(self) -> list[Function]:
+        """The project's functions that put its batches together."""
+        given = self.given("collate_fn")
+        if given is None:
+            return []
+        return self._loaders.project.called(self.source, ast.Call(func=given, args=[], keywords=[]))
+
+    @cached_property
+    def workers(self) -> object:
+        """As the defaults have it; UNKNOWN where that can't be told."""
+        given = self.given("num_workers")
+        if given is None:
+            return UNKNOWN if self._hides else 0
+        return self._loaders.settings.value(self.source, given)
+
+
+class Loaders:
+    """Of a project."""
+
+    def __init__(self, project: Project, heat: Heat, settings: Settings, programs: Programs) -> None:
+        self.project, self.heat, self.settings, self.programs = project, heat, settings, programs
+        self._gone_through: dict[Source, set[str]] = {}
+        self._of: dict[Source, list[Loader]] = {}
+
+    def of(self, source: Source) -> list[Loader]:
+        """Those that a file makes."""
+        if source not in self._of:
+            calls = source.all(ast.Call) if any("DataLoader" in name for name in source.words) else ()
+            self._of[source] = [Loader(source, call, self) for call in calls if _is_loader(source, call)]
+        return self._of[source]
+
+    def gone_through(self, source: Source) -> set[str]:
+        """Names that the loops which train go through."""
+        if source not in self._gone_through:
+            loops = (loop for loop in source.all(ast.For) if loop in self.heat.loops)
+            self._gone_through[source] = {
+                last_word(part)
+                for loop in loops
+                for part in ast.walk(loop.iter)
+                if isinstance(part, (ast.Name, ast.Attribute))
+            }
+        return self._gone_through[source]
+
+    def entries(self, source: Source, node: ast.expr) -> dict[str, ast.expr] | None:
+        """Of a dictionary that is written out, and not changed afterwards; else None."""
+        if isinstance(node, ast.Name):
+            made = self.project.set_once(source, node, node.id)
+            return self.entries(source, made) if made is not None and not _is_changed(source, node.id) else None
+        if isinstance(node, ast.Call) and source.name(node.func) == "dict" and not node.args:
+            found = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
+            return found if len(found) == len(node.keywords) else None
+        if isinstance(node, ast.Dict):
+            named = {key.value: value for key, value in zip(node.keys, node.values, strict=True) if _is_text(key)}  # type: ignore[union-attr]
+            return named if len(named) == len(node.keys) else None
+        return None
+
+    def made(self, source: Source, node: ast.AST, hops: int) -> Iterator[tuple[Source, ast.Call]]:
+        """The calls whose result an expression is."""
+        if hops == 0:
+            return
+        if isinstance(node, ast.Name):
+            value = self.project.assigned(source, node, node.id) or self.project.unpacked(source, node, node.id)
+            if value is not None:
+                yield from self.made(source, value, hops - 1)
+            else:
+                yield from self._given(source, node, hops - 1)
+        elif isinstance(node, ast.Attribute):
+            owner = self.project.class_of(source, node.value)
+            if owner is not None and node.attr in owner.attributes:
+                yield from self.made(owner.source, owner.attributes[node.attr], hops - 1)
+        elif isinstance(node, ast.Subscript):
+            yield from self.made(source, node.value, hops)
+        elif isinstance(node, (ast.List, ast.Tuple)):
+            for part in node.elts:
+                yield from self.made(source, part, hops - 1)
+        elif isinstance(node, ast.Call):
+            yield from self._made_by(source, node, hops)
+
+    def _made_by(self, source: Source, call: ast.Call, hops: int) -> Iterator[tuple[Source, ast.Call]]:
+        if last_word(call.func) in _WRAPS and call.args:
+            yield from self.made(source, call.args[0], hops - 1)
+            return
+        found = self.project.called(source, call)
+        if found and found[0].name != "__init__":
+            for statement in found[0].returns:
+                yield from self.made(found[0].source, statement, hops - 1)
+        else:
+            yield source, call
+
+    def _given(self, source: Source, node: ast.Name, hops: int) -> Iterator[tuple[Source, ast.Call]]:
+        """What the callers of a function give it."""
+        inside = source.function(node)
+        if inside is None:
+            return
+        function = self.project.functions[inside]
+        if node.id in function.parameters:
+            position = function.parameters.index(node.id)
+            for caller, call in self.heat.callers.get(function, ()):
+                given = argument(call, node.id, position)
+                if given is not None:
+                    yield from self.made(caller, given, hops)
+
+    def works(self, owner: Class) -> bool:
+        """Whether making one sample of a dataset does more than look it up."""
+        methods = [self.project.method(owner, name) for name in ("__getitem__", "__iter__")]
+        stack = [method for method in methods if method is not None]
+        seen = set(stack)
+        while stack:
+            function = stack.pop()
+            for call in function.calls:
+                if _is_worked(function.source.name(call.func) or last_word(call.func)):
+                    return True
+                for reached in self.project.called(function.source, call):
+                    if reached not in seen:
+                        seen.add(reached)
+                        stack.append(reached)
+        return False
+
+
+def _is_loader(source: Source, call: ast.Call) -> bool:
+    name = source.name(call.func)
+    first, _, rest = name.partition(".")
+    if not rest:  # from torch.utils.data import *
+        return name == "DataLoader" and any(
+            star.module == "torch.utils.data" and star.names[0].name == "*" for star in source.all(ast.ImportFrom)
+        )
+    return rest.split(".")[-1] == "DataLoader" and first in _MAKERS
+
+
+def _is_text(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _is_changed(source: Source, name: str) -> bool:
+    """Whether entries of a dictionary are set by its name, anywhere in a file."""
+    changing = (node.value for node in source.all(ast.Subscript) if isinstance(node.ctx, ast.Store))
+    updating = (node.value for node in source.all(ast.Attribute) if node.attr in ("update", "setdefault", "pop"))
+    return any(isinstance(node, ast.Name) and node.id == name for node in (*changing, *updating))
+
+
+def _is_worked(name: str) -> bool:
+    return _WORK.fullmatch(name) is not None
+
+
+def _all_words(node: ast.AST | None) -> str:
+    """Of every name in an expression, with the texts that it is looked up by."""
+    if node is None:
+        return ""
+    words = []
+    for part in ast.walk(node):
+        words.append(last_word(part))
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            words.append(part.value)
+    return "_".join(word for word in words if word)

@@ -1,0 +1,161 @@
+"""The programs of a project: each a file that is run to train, with the files that it imports."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TypeAlias
+
+from floorit.scan.guards import evaluates
+from floorit.scan.heat import Heat
+from floorit.scan.project import Project
+from floorit.scan.settings import Settings
+from floorit.scan.source import Source, last_word
+
+_OTHER_PURPOSE = re.compile(r"demo|export|convert|visuali[sz]e|benchmark|setup|conftest|hubconf|sample|generate")
+_TESTS = ("test_utils", "testing")
+_FRAMEWORKS = re.compile(r"LightningModule|LightningDataModule|TrainerCallback|EpochBasedRunner")
+_GPU = re.compile(r".*cuda.*|gpus?|gpu_ids?|Accelerator|LightningModule", re.IGNORECASE)
+Finder: TypeAlias = "Callable[[Heat, Source], ast.AST | None]"  # of something in one file
+
+
+class Program:
+    """One of them."""
+
+    def __init__(
+        self, entry: Source, sources: frozenset[Source], is_sure: bool, heat: Heat, settings: Settings
+    ) -> None:
+        self.entry, self.sources = entry, sources
+        self.is_sure = is_sure  # that all these files are part of it
+        self._heat, self._settings = heat, settings
+        self._named: dict[re.Pattern[str], bool] = {}
+        self._first: dict[Finder, tuple[Source, ast.AST] | None] = {}
+
+    def has(self, *words: str) -> bool:
+        """Whether one of its files has one of these names."""
+        return any(not source.words.isdisjoint(words) for source in self.sources)
+
+    @cached_property
+    def in_order(self) -> list[Source]:
+        """Its files: the entry first, then those that train, of these first those that have an optimizer."""
+        training = self._heat.training
+        return sorted(
+            self.sources,
+            key=lambda s: (s is not self.entry, s not in training, "optim" not in s.words, str(s.path)),
+        )
+
+    def first(self, finder: Finder) -> tuple[Source, ast.AST] | None:
+        """The first place, in the order of its files, at which something is found."""
+        if finder not in self._first:
+            places = ((source, finder(self._heat, source)) for source in self.in_order)
+            self._first[finder] = next(((source, node) for source, node in places if node is not None), None)
+        return self._first[finder]
+
+    @cached_property
+    def uses_gpu(self) -> bool:
+        """Whether it names one, or leaves it to a framework that looks for one."""
+        return self.names(_GPU)
+
+    def names(self, pattern: re.Pattern[str]) -> bool:
+        """Whether any name in it is all of what a pattern describes."""
+        if pattern not in self._named:
+            self._named[pattern] = any(source.names(pattern) for source in self.sources)
+        return self._named[pattern]
+
+    @cached_property
+    def takes_several_passes(self) -> bool:
+        """Whether a loop goes round one that takes steps, or a framework's own does."""
+        if self.names(_FRAMEWORKS):
+            return True
+        return any(self._is_in_passes(source, loop) for source, loop in self._loops()) or self._counts_epochs()
+
+    def _counts_epochs(self) -> bool:
+        """`for epoch in …:` around another loop, in the file that is run."""
+        return any(
+            isinstance(around, ast.For)
+            and "epoch" in last_word(around.target).lower()
+            and not self._is_once(self.entry, around)
+            for loop in self.entry.all(ast.For)
+            for around in self.entry.around(loop)
+        )
+
+    def _loops(self) -> Iterator[tuple[Source, ast.AST]]:
+        for source in self.sources & self._heat.training:
+            for loop in source.all(ast.For, ast.While):
+                if loop in self._heat.loops:
+                    yield source, loop
+
+    def _is_in_passes(self, source: Source, loop: ast.AST) -> bool:
+        around = self._heat.loops_around(source, loop)
+        return any(not self._is_once(where, outer) for where, outer in around)
+
+    def _is_once(self, source: Source, loop: ast.AST) -> bool:
+        """`for epoch in range(args.epochs)`, of which there is one by default."""
+        count = loop.iter if isinstance(loop, ast.For) else None
+        if not isinstance(count, ast.Call) or last_word(count.func) not in ("range", "trange") or len(count.args) != 1:
+            return False
+        return self._settings.value(source, count.args[0]) == 1
+
+
+class Programs:
+    """Of a project."""
+
+    def __init__(self, project: Project, heat: Heat, settings: Settings) -> None:
+        everything = frozenset(source for source in project.sources if not _has_other_purpose(source))
+        entries = list(_entries(project, heat))
+        if any(reached is None and _is_run(entry) for entry, reached in entries):
+            entries = [(entry, reached) for entry, reached in entries if _is_run(entry)]  # it imports the others
+        self.all = [
+            Program(entry, reached or everything, reached is not None, heat, settings)
+            for entry, reached in entries
+            if (reached or everything) & heat.training
+        ]
+        self._of: dict[Source, list[Program]] = {}
+        for program in self.all:
+            for source in program.sources:
+                self._of.setdefault(source, []).append(program)
+
+    def of(self, source: Source) -> list[Program]:
+        """Those that a file is part of; those that it may be part of, if that is all that is known."""
+        found = [] if _is_test(source) else self._of.get(source, [])
+        return [program for program in found if program.is_sure] or found
+
+
+def _entries(project: Project, heat: Heat) -> Iterator[tuple[Source, frozenset[Source] | None]]:
+    """Files that are run, and those that train without being part of one that is; each with what it reaches."""
+    imported = {module for source in project.sources for module in project.imported(source)}
+    covered: set[Source] = set()
+    for source in project.sources:
+        if (source not in imported or _is_run(source)) and not _has_other_purpose(source):
+            reached = project.reached(source)
+            covered.update(reached or ())
+            yield source, reached
+    for source in project.sources:
+        if source in heat.training and source not in covered and not _is_test(source):
+            yield source, project.reached(source)
+
+
+def _is_run(source: Source) -> bool:
+    """Whether it is a script: it says so, or it does something when it is imported."""
+    return any(
+        isinstance(statement, (ast.For, ast.While, ast.With)) or _asks_for_name(statement)
+        for statement in source.tree.body
+    )
+
+
+def _asks_for_name(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.If)
+        and isinstance(statement.test, ast.Compare)
+        and last_word(statement.test.left) == "__name__"
+    )
+
+
+def _is_test(source: Source) -> bool:
+    return source.path.name.startswith("test_") or any(part in _TESTS for part in source.path.parts)
+
+
+def _has_other_purpose(source: Source) -> bool:
+    return _is_test(source) or evaluates(source.path.stem) or bool(_OTHER_PURPOSE.match(source.path.stem))

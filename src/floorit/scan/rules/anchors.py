@@ -1,0 +1,61 @@
+"""At which line a finding about a whole program is shown: where it would be changed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from floorit.scan.heat import Heat, Place
+from floorit.scan.programs import Finder, Program
+from floorit.scan.rule import Scene
+from floorit.scan.source import Source, last_word
+
+_MODEL = re.compile(
+    r"(?:.*_)?(?:model|net|network|generator|discriminator|encoder|decoder|unet|agent|policy|q_network|actor|critic"
+    r"|net_?[dg])\d*",
+    re.IGNORECASE,
+)
+_OPTIMIZERS = ("Adam", "AdamW", "SGD", "NAdam", "RAdam", "RMSprop", "Adagrad", "Adadelta", "Adamax")
+_WRAPPERS = ("DistributedDataParallel", "DDP", "DataParallel")
+
+
+def anchors(scene: Scene, *finders: Finder) -> Iterator[tuple[Program, ast.AST]]:
+    """Programs on a GPU whose first line of that sort is in this file: one for each line."""
+    seen: set[ast.AST] = set()
+    for program in scene.programs.of(scene.source):
+        if not program.uses_gpu:
+            continue
+        found = next((place for place in map(program.first, finders) if place is not None), None)
+        if found is not None and found[0] is scene.source and found[1] not in seen:
+            seen.add(found[1])
+            yield program, found[1]
+
+
+def model_moved(heat: Heat, source: Source) -> ast.AST | None:
+    """Where a file first moves a model to the GPU, or wraps it for several."""
+    for call in source.all(ast.Call):
+        if _moves_model(source, call) and heat.of(source, call) is Place.ONCE and heat.leads_to_training(source, call):
+            return call
+    return None
+
+
+def _moves_model(source: Source, call: ast.Call) -> bool:
+    function = call.func
+    if last_word(function) in _WRAPPERS and call.args:
+        return True
+    if not isinstance(function, ast.Attribute) or function.attr not in ("to", "cuda"):
+        return False
+    if isinstance(function.value, ast.Call):  # model = Net().to(device)
+        around = source.parents.get(call)
+        return isinstance(around, ast.Assign) and bool(_MODEL.fullmatch(last_word(around.targets[0])))
+    return bool(_MODEL.fullmatch(last_word(function.value)))
+
+
+def optimizer_made(heat: Heat, source: Source) -> ast.AST | None:
+    if source.words.isdisjoint(_OPTIMIZERS):
+        return None
+    for call in source.all(ast.Call):
+        if last_word(call.func) in _OPTIMIZERS and source.name(call.func).startswith("torch.optim."):
+            return call
+    return None

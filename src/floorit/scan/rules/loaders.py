@@ -1,0 +1,215 @@
+"""Settings of the DataLoaders that feed training."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from floorit.scan.edits import Edit, set_argument
+from floorit.scan.loaders import Loader
+from floorit.scan.rule import Match, Rule, Scene
+from floorit.scan.source import argument, is_constant, last_word
+
+_MANY = 16  # workers: beyond it the one process that receives their batches is seldom kept waiting by them
+_IN_MEMORY = "TensorDataset"
+_DATA = re.compile(r"(?:.*_)?(?:data|dataset|ds|trainset|set)", re.IGNORECASE)
+_WORKERS = re.compile(
+    r"(?:n_?|num_?|data_?|loader_?|dataloader_?|train_?)*(?:workers|cpu_workers)(?:_per_\w+)?", re.IGNORECASE
+)
+_PLACES = re.compile(r"cuda|.*device.*|.*gpu.*", re.IGNORECASE)
+
+
+def _training(scene: Scene) -> Iterator[Loader]:
+    yield from (loader for loader in scene.loaders.of(scene.source) if loader.trains)
+
+
+def _no_workers(scene: Scene) -> Iterator[Match]:
+    for loader in _training(scene):
+        if _is_number(loader.workers) and loader.workers == 0 and loader.does_work:
+            given = loader.given("num_workers")
+            is_setting = given is not None and not isinstance(given, ast.Constant)
+            yield Match(loader.call, "a training loader that has no workers by default" if is_setting else "")
+
+
+def _too_many(scene: Scene) -> Iterator[Match]:
+    for loader in _training(scene):
+        given = loader.given("num_workers")
+        if given is None:
+            continue
+        if isinstance(loader.workers, int) and loader.workers > _MANY:
+            yield Match(loader.call, f"{loader.workers} workers, whatever the machine")
+        elif _is_of_cores(scene, given):
+            yield Match(loader.call)
+
+
+def _fixed(scene: Scene) -> Iterator[Match]:
+    for loader in _training(scene):
+        given = loader.given("num_workers")
+        if isinstance(given, ast.Constant) and isinstance(given.value, int) and 0 < given.value <= _MANY:
+            name = _setting(scene, loader)
+            if name:
+                yield Match(loader.call, f"`num_workers={given.value}` although there is a setting `{name}`")
+
+
+def _no_persistent(scene: Scene) -> Iterator[Match]:
+    for loader in _training(scene):
+        given = loader.given("num_workers")
+        has_workers = (_is_number(loader.workers) and loader.workers != 0) or _is_of_cores(scene, given)
+        if not has_workers or not loader.lacks("persistent_workers"):
+            continue
+        is_kept = not any(isinstance(here, (ast.For, ast.While)) for here in scene.source.around(loader.call))
+        if is_kept and not _is_changed(loader) and any(program.takes_several_passes for program in loader.programs):
+            yield Match(loader.call, edits=(set_argument(loader.call, "persistent_workers", "True"),))
+
+
+def _short_prefetch(scene: Scene) -> Iterator[Match]:
+    for loader in _training(scene):
+        if is_constant(loader.given("prefetch_factor"), 1):
+            yield Match(loader.call)
+
+
+def _no_pin(scene: Scene) -> Iterator[Match]:
+    for loader in _training(scene):
+        given = loader.given("pin_memory")
+        is_off = loader.lacks("pin_memory") or scene.settings.value(scene.source, given) is False
+        if not is_off or not any(program.uses_gpu for program in loader.programs) or _is_on_device(scene, loader):
+            continue
+        yield Match(loader.call, edits=_pinned(scene, loader, given))
+
+
+def _pinned(scene: Scene, loader: Loader, given: ast.expr | None) -> tuple[Edit, ...]:
+    """None where a person must look first: at an option, or at data that may already be on the GPU."""
+    is_plain = given is None or isinstance(given, ast.Constant)
+    is_elsewhere = given is not None and argument(loader.call, "pin_memory") is None
+    if not is_plain or not loader.made or is_elsewhere:
+        return ()
+    return (set_argument(loader.call, "pin_memory", "True"),)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_of_cores(scene: Scene, node: ast.AST | None) -> bool:
+    """`os.cpu_count()`, or so many times that."""
+    if isinstance(node, ast.Name):
+        node = scene.project.set_once(scene.source, node, node.id)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return _is_of_cores(scene, node.left) or _is_of_cores(scene, node.right)
+    return isinstance(node, ast.Call) and last_word(node.func) == "cpu_count"
+
+
+def _setting(scene: Scene, loader: Loader) -> str:
+    """One of the loader's programs that is meant for the number of workers."""
+    paths = {s.path for program in loader.programs if program.is_sure for s in program.sources} | {scene.source.path}
+    for name, options in scene.project.entries.options.items():
+        if _WORKERS.fullmatch(name) and any(option.path in paths for option in options):
+            return name
+    return ""
+
+
+def _is_changed(loader: Loader) -> bool:
+    """Whether the dataset is told something between epochs, which workers that are kept would not hear of."""
+    if any("set_epoch" in owner.methods for owner in loader.classes):
+        return True
+    for program in loader.programs:
+        for source in program.sources:
+            if "set_epoch" in source.words and any(map(_tells_dataset, source.all(ast.Call))):
+                return True
+    return False
+
+
+def _tells_dataset(call: ast.Call) -> bool:
+    function = call.func
+    return (
+        isinstance(function, ast.Attribute)
+        and function.attr == "set_epoch"
+        and _DATA.fullmatch(last_word(function.value)) is not None
+    )
+
+
+def _is_on_device(scene: Scene, loader: Loader) -> bool:
+    """Whether samples, or what they are taken from, may already lie on the GPU, where nothing can be pinned."""
+    for _, made in loader.made:
+        if last_word(made.func) == _IN_MEMORY or any(map(_moves, ast.walk(made))):
+            return True
+    functions = [*loader.collates, *(method for owner in loader.classes for method in owner.methods.values())]
+    return any(_moves(call) for function in functions for call in function.calls)
+
+
+def _moves(node: ast.AST) -> bool:
+    """`.cuda()`, `.to(device)`, `device=device`."""
+    if not isinstance(node, ast.Call):
+        return False
+    where = argument(node, "device", 0 if last_word(node.func) == "to" else None)
+    return last_word(node.func) == "cuda" or (where is not None and bool(_PLACES.fullmatch(_place(where))))
+
+
+def _place(node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else last_word(node)
+
+
+RULES = (
+    Rule(
+        code="no-workers",
+        message="a training loader without workers",
+        costs="batches are made by the training process itself, while the GPU has nothing to do",
+        instead="`num_workers=4` to begin with; `floorit run` says how many are needed",
+        unsafe="an IterableDataset does not share out its samples among workers",
+        risk="order",
+        fix="workers",
+        finding="input-bound",
+        match=_no_workers,
+    ),
+    Rule(
+        code="too-many-workers",
+        message="as many workers as the machine has cores, or more",
+        costs="workers compete with the training process, and with those of other ranks, for cores and memory",
+        instead="a setting, by default no more than the loop needs: `floorit run` says how many",
+        risk="order",
+        fix="workers",
+        finding="oversubscribed",
+        match=_too_many,
+    ),
+    Rule(
+        code="fixed-workers",
+        message="a fixed number of workers although there is a setting",
+        costs="asking for more workers does nothing here",
+        instead="pass the setting on",
+        risk="order",
+        fix="workers",
+        finding="setting-ignored",
+        match=_fixed,
+    ),
+    Rule(
+        code="no-persistent",
+        message="workers are started anew for every epoch",
+        costs="each epoch begins with starting them, and with an empty queue",
+        instead="`persistent_workers=True`",
+        unsafe="the dataset is changed between epochs: workers keep the copy that they began with",
+        risk="order",
+        fix="persistent",
+        finding="epoch-gap",
+        match=_no_persistent,
+    ),
+    Rule(
+        code="short-prefetch",
+        message="each worker makes one batch ahead",
+        costs="one slow batch is enough to make the loop wait",
+        instead="leave `prefetch_factor` at 2, or more where batches come unevenly",
+        unsafe="memory is short",
+        fix="prefetch",
+        finding="input-bound",
+        match=_short_prefetch,
+    ),
+    Rule(
+        code="no-pin",
+        message="batches for the GPU are not pinned",
+        costs="copies from pageable memory are slower and hold up the host, with `non_blocking=True` too",
+        instead="`pin_memory=True`",
+        fix="pin",
+        finding="transfer-bound",
+        match=_no_pin,
+    ),
+)

@@ -1,0 +1,81 @@
+"""How a model is spread over GPUs, and what is computed twice to save memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from floorit.scan.heat import Place
+from floorit.scan.rule import Match, Rule, Scene
+from floorit.scan.source import argument, is_constant, last_word
+
+_DATA_PARALLEL = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
+_DDP = "DistributedDataParallel"
+_CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential")
+_UNUSED = "find_unused_parameters"
+_STRATEGY = "ddp_find_unused_parameters_true"
+
+
+def _data_parallel(scene: Scene) -> Iterator[Match]:
+    if not scene.programs.of(scene.source):
+        return
+    for call in scene.calls(Place.ONCE):
+        if scene.name(call.func) in _DATA_PARALLEL and scene.settings.is_reached(scene.source, call):
+            yield Match(call)
+            return
+
+
+def _find_unused(scene: Scene) -> Iterator[Match]:
+    if not scene.programs.of(scene.source):
+        return
+    for call in scene.calls():
+        last = last_word(call.func)
+        if last in (_DDP, "DDP", "DistributedDataParallelKwargs", "DDPStrategy", "DDPPlugin"):
+            if scene.settings.value(scene.source, argument(call, _UNUSED)) is True:
+                yield Match(call)
+        elif last == "Trainer" and is_constant(argument(call, "strategy"), _STRATEGY):
+            yield Match(call)
+
+
+def _reentrant(scene: Scene) -> Iterator[Match]:
+    if not scene.programs.of(scene.source):
+        return
+    for call in scene.calls():
+        if scene.name(call.func) not in _CHECKPOINTS or any(keyword.arg is None for keyword in call.keywords):
+            continue
+        given = argument(call, "use_reentrant")
+        if (given is None or is_constant(given, True)) and scene.settings.is_reached(scene.source, call):
+            yield Match(call)
+
+
+RULES = (
+    Rule(
+        code="data-parallel",
+        message="`nn.DataParallel`",
+        costs="in every step one process copies the model to all GPUs and gathers outputs on one, under one lock",
+        instead="`DistributedDataParallel`, one process for each GPU (`torchrun`)",
+        unsafe="there is only ever one GPU",
+        risk="order",
+        finding="comm-bound",
+        match=_data_parallel,
+    ),
+    Rule(
+        code="find-unused",
+        message="DDP looks for unused parameters",
+        costs="the whole graph is walked in every step, and a bitmap of it reduced over all ranks",
+        instead="leave it out: an error says so if it is needed; `static_graph=True` if the graph never changes",
+        unsafe="some parameters get no gradient in some steps",
+        fix="static-graph",
+        finding="comm-bound",
+        match=_find_unused,
+    ),
+    Rule(
+        code="checkpoint-reentrant",
+        message="the reentrant kind of activation checkpointing",
+        costs="it computes each part again whole, where the other stops at the last tensor that is needed",
+        instead="`use_reentrant=False`",
+        unsafe="torch is older than 1.11",
+        risk="rounding",
+        finding="recompute-bound",
+        match=_reentrant,
+    ),
+)

@@ -1,0 +1,247 @@
+"""In which precision a program computes, and with which kernels."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from floorit.scan.heat import Heat, Place
+from floorit.scan.programs import Program
+from floorit.scan.rule import Match, Rule, Scene
+from floorit.scan.rules.anchors import anchors, model_moved, optimizer_made
+from floorit.scan.settings import Unknown
+from floorit.scan.source import Source, argument, has_stars, is_constant, last_word
+
+_HALF = re.compile(
+    r".*autocast.*|.*grad_?scaler.*|.*bf_?16.*|.*bfloat_?16.*|.*fp_?16.*|.*float_?16.*|.*fp8.*|.*mixed_?precision.*"
+    r"|(?:use_|to_|is_)?half(?:_precision)?|(?:.*[_-])?amp(?:[_-].*)?|apex|deepspeed|precision_plugin|Fabric",
+    re.IGNORECASE,
+)
+_TF32 = ("torch.backends.cuda.matmul.allow_tf32", "torch.backends.cudnn.allow_tf32")
+_COMPILES = re.compile(r"compile_\w+|\w+_compile|dynamo\w*|jit|make_graphed_callables|CUDAGraph")
+# What has large products: other models gain little from doing them in fewer bits.
+_PRODUCTS = re.compile(
+    r"(?:Conv|ConvTranspose)[23]d|MultiheadAttention|Transformer(?:Encoder|Decoder)?(?:Layer)?"
+    r"|scaled_dot_product_attention|timm|transformers|AutoModel\w*|resnet\d*\w*|vgg\d+\w*|densenet\d+\w*|vit_\w+",
+)
+# Frameworks whose precision is set in files of their own, or on their command line.
+_ELSEWHERE = re.compile(r"Accelerator|TrainingArguments|LightningModule|mmcv|mmengine|detectron2|LightningCLI|hydra")
+# Where the model is small, or waits for an environment.
+_SMALL = re.compile(r"\w*MNIST|gym|gymnasium|envpool|pettingzoo|stable_baselines3|procgen|isaacgym")
+_FUSABLE = ("Adam", "AdamW", "SGD")
+_STEPS = re.compile(r"opt|optim\w*|\w+_opt|\w*optim\w*|scaler", re.IGNORECASE)
+
+
+def _no_autocast(scene: Scene) -> Iterator[Match]:
+    for program, node in anchors(scene, model_moved, optimizer_made):
+        is_float32 = not program.names(_HALF) and not program.names(_ELSEWHERE)
+        if is_float32 and program.names(_PRODUCTS) and not program.names(_SMALL):
+            yield Match(node)
+    for call in _switched_off(scene):
+        yield Match(call, "half precision is off unless it is asked for", "turn it on by default")
+
+
+def _no_tf32(scene: Scene) -> Iterator[Match]:
+    """Where it is switched off for good; not around a few operations."""
+    if not any(program.uses_gpu for program in scene.programs.of(scene.source)):
+        return
+    for assignment in scene.source.all(ast.Assign):
+        is_off = scene.name(assignment.targets[0]) in _TF32 and is_constant(assignment.value, False)
+        if is_off and _is_in_force(scene, assignment) and not _is_put_back(scene, assignment):
+            yield Match(assignment)
+    for call in scene.calls(Place.ONCE):
+        is_set = scene.name(call.func) == "torch.set_float32_matmul_precision"
+        if is_set and is_constant(argument(call, "precision", 0), "highest") and _is_in_force(scene, call):
+            yield Match(call)
+
+
+def _no_compile(scene: Scene) -> Iterator[Match]:
+    for program, node in anchors(scene, model_moved, optimizer_made):
+        if program.names(_PRODUCTS) and not _compiles(program) and not program.names(_ELSEWHERE):
+            yield Match(node)
+
+
+def _compiles(program: Program) -> bool:
+    """Also as an option that is off: the program's author knows of it."""
+    if program.names(_COMPILES):
+        return True
+    return any(
+        last_word(call.func) == "compile" and not source.name(call.func).startswith(("re.", "regex."))
+        for source in program.sources
+        if "compile" in source.words
+        for call in source.all(ast.Call)
+    )
+
+
+def _not_fused(scene: Scene) -> Iterator[Match]:
+    for program, node in anchors(scene, optimizer_made):
+        assert isinstance(node, ast.Call)
+        is_plain = not has_stars(node) and all(argument(node, name) is None for name in ("fused", "foreach"))
+        if is_plain and last_word(node.func) in _FUSABLE and not program.names(_ELSEWHERE):
+            yield Match(node)
+
+
+def _extent(scene: Scene) -> Iterator[Match]:
+    for block in _autocasts(scene):
+        if any(_is_step(scene, call) and _is_directly_in(scene, call, block) for call in scene.calls(Place.STEP)):
+            yield Match(block)
+
+
+def _scaler(scene: Scene) -> Iterator[Match]:
+    """Only where every autocast of the program says bfloat16."""
+    for call in scene.calls():
+        if last_word(call.func) != "GradScaler" or not scene.name(call.func).startswith("torch."):
+            continue
+        enabled = argument(call, "enabled")
+        is_on = enabled is None or scene.settings.value(scene.source, enabled) is True
+        if is_on and not has_stars(call) and any(map(_is_all_bfloat16, scene.programs.of(scene.source))):
+            yield Match(call)
+
+
+# -- autocast ---------------------------------------------------------------------------------------------------
+
+
+def _autocasts(scene: Scene) -> Iterator[ast.With]:
+    """Blocks under autocast that is not known to be off."""
+    for block in scene.source.all(ast.With):
+        for item in block.items:
+            call = item.context_expr
+            if isinstance(call, ast.Call) and last_word(call.func) == "autocast":
+                worth = scene.settings.value(scene.source, argument(call, "enabled"))
+                if isinstance(worth, Unknown) or worth:
+                    yield block
+
+
+def _is_step(scene: Scene, call: ast.Call) -> bool:
+    function = call.func
+    if not isinstance(function, ast.Attribute):
+        return False
+    return function.attr == "backward" or (
+        function.attr == "step" and bool(_STEPS.fullmatch(last_word(function.value)))
+    )
+
+
+def _is_directly_in(scene: Scene, call: ast.Call, block: ast.With) -> bool:
+    return scene.source.function(call) is scene.source.function(block) and block in scene.source.around(call)
+
+
+def _is_all_bfloat16(program: Program) -> bool:
+    kinds = [
+        last_word(given) if (given := argument(call, "dtype", 1)) is not None else ""
+        for source in program.sources
+        for call in _calls_of_autocast(source)
+        if not is_constant(argument(call, "enabled"), False)
+    ]
+    return bool(kinds) and all(kind == "bfloat16" for kind in kinds)
+
+
+def _switched_off(scene: Scene) -> Iterator[ast.Call]:
+    """The first autocast of a program in which none is on by default."""
+    for program in scene.programs.of(scene.source):
+        found = program.first(_optional_autocast) if program.uses_gpu and not program.names(_ELSEWHERE) else None
+        if found is not None and found[0] is scene.source and _is_all_off(scene, program):
+            assert isinstance(found[1], ast.Call)
+            yield found[1]
+            return
+
+
+def _optional_autocast(heat: Heat, source: Source) -> ast.AST | None:
+    """One in a step that is not off for good."""
+    for call in _calls_of_autocast(source):
+        if not is_constant(argument(call, "enabled"), False) and heat.of(source, call) is Place.STEP:
+            return call
+    return None
+
+
+def _is_all_off(scene: Scene, program: Program) -> bool:
+    return all(_is_off(scene, source, call) for source in program.sources for call in _calls_of_autocast(source))
+
+
+def _calls_of_autocast(source: Source) -> Iterator[ast.Call]:
+    if "autocast" in source.words:
+        yield from (call for call in source.all(ast.Call) if last_word(call.func) == "autocast")
+
+
+def _is_off(scene: Scene, source: Source, call: ast.Call) -> bool:
+    enabled = argument(call, "enabled")
+    is_false = enabled is not None and scene.settings.value(source, enabled) is False
+    return is_false or not scene.settings.is_reached(source, call)
+
+
+def _is_in_force(scene: Scene, node: ast.AST) -> bool:
+    return scene.heat.of(scene.source, node) is Place.ONCE and scene.settings.is_reached(scene.source, node)
+
+
+def _is_put_back(scene: Scene, assignment: ast.Assign) -> bool:
+    """Whether the same switch is set again in the same function."""
+    inside, name = scene.source.function(assignment), scene.name(assignment.targets[0])
+    others = (a for a in scene.source.all(ast.Assign) if a is not assignment and scene.name(a.targets[0]) == name)
+    return any(scene.source.function(other) is inside for other in others)
+
+
+RULES = (
+    Rule(
+        code="no-autocast",
+        message="all of training is in float32",
+        costs="tensor cores do products of half precision several times as fast, and activations take half the memory",
+        instead='forward and loss under `torch.autocast("cuda", dtype=torch.bfloat16)`; or, closer to float32, '
+        '`torch.set_float32_matmul_precision("high")`',
+        unsafe="training is known to need float32",
+        risk="rounding",
+        fix="amp",
+        finding="compute-bound",
+        match=_no_autocast,
+    ),
+    Rule(
+        code="no-tf32",
+        message="training is in float32 by default, its products not on tensor cores",
+        costs="float32 products take several times as long without them",
+        instead='`torch.set_float32_matmul_precision("high")`, or half precision by default',
+        unsafe="training is known to need float32",
+        risk="rounding",
+        fix="tf32",
+        finding="compute-bound",
+        match=_no_tf32,
+    ),
+    Rule(
+        code="autocast-extent",
+        message="autocast goes around the backward pass or the optimizer, too",
+        costs="what they compute themselves is cast to and fro; backward runs in the precision of its forward anyway",
+        instead="only forward and loss under autocast",
+        risk="rounding",
+        finding="compute-bound",
+        match=_extent,
+    ),
+    Rule(
+        code="scaler-with-bf16",
+        message="gradients are scaled although autocast is bfloat16",
+        costs="bfloat16 needs no scaling; unscaling, and asking whether all is finite, makes every step wait",
+        instead="no GradScaler, or `GradScaler(enabled=False)`",
+        risk="rounding",
+        finding="sync-bound",
+        match=_scaler,
+    ),
+    Rule(
+        code="not-fused",
+        message="advice: the optimizer is not fused",
+        costs="it takes several small kernels for each group of parameters, where one could do",
+        instead="`fused=True`; a few percent where the optimizer counts at all",
+        unsafe="it is given tensors on other devices",
+        risk="rounding",
+        fix="fused",
+        finding="launch-bound",
+        match=_not_fused,
+    ),
+    Rule(
+        code="no-compile",
+        message="advice: the model is not compiled",
+        costs="every small operation is a kernel of its own, launched by Python",
+        instead="try `model = torch.compile(model)` (`floorit try`); some models gain half, some lose",
+        unsafe="shapes vary from step to step, or the model is Python that can't be traced",
+        risk="rounding",
+        fix="compile",
+        finding="launch-bound",
+        match=_no_compile,
+    ),
+)

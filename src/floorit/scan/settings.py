@@ -1,0 +1,191 @@
+"""Options and other settings of a project, and what an expression is worth as its defaults have it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+from floorit.scan.heat import Heat
+from floorit.scan.options import Entry
+from floorit.scan.project import Function, Project
+from floorit.scan.source import Source, argument, dotted, has_stars, last_word
+
+_HOPS = 6  # from a name to what it was set to, and so on
+_CALLS = 3  # from a function to those that call it
+
+
+class Unknown:
+    """What can't be told without running the program."""
+
+
+UNKNOWN: Final = Unknown()
+
+
+class Settings:
+    """Of a project."""
+
+    def __init__(self, project: Project, heat: Heat) -> None:
+        self._project, self._heat = project, heat
+        self._sources = {source.path: source for source in project.sources}
+
+    def value(self, source: Source, node: ast.AST | None, hops: int = _HOPS) -> object:
+        """What an expression is worth in a run that is given no options; UNKNOWN where the text does not tell."""
+        if isinstance(node, ast.Constant):
+            return node.value
+        if node is None or hops == 0:
+            return UNKNOWN
+        if isinstance(node, ast.Name):
+            return self._named(source, node, hops - 1)
+        if isinstance(node, ast.Attribute):
+            return self._attribute(source, node, hops - 1)
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            return self._option(source, str(node.slice.value), hops - 1)
+        if isinstance(node, (ast.UnaryOp, ast.BoolOp, ast.Compare)):
+            return self._logic(source, node, hops)
+        return self._called(source, node, hops - 1) if isinstance(node, ast.Call) else UNKNOWN
+
+    def _called(self, source: Source, call: ast.Call, hops: int) -> object:
+        """`int(args.n)`, `cfg.get("name", default)`, `getattr(args, "name", default)`."""
+        name, given = last_word(call.func), call.args
+        if name in ("int", "bool") and len(given) == 1:
+            return self.value(source, given[0], hops)
+        wanted = given[-2:] if (name, len(given)) in (("get", 1), ("get", 2), ("getattr", 3)) else []
+        if not wanted or not isinstance(wanted[0], ast.Constant):
+            return UNKNOWN
+        if self._given(str(wanted[0].value)):
+            return self._option(source, str(wanted[0].value), hops)
+        return self.value(source, wanted[1], hops) if len(wanted) > 1 else None
+
+    def is_reached(self, source: Source, node: ast.AST, hops: int = _CALLS) -> bool:
+        """Whether a run that is given no options may come to a node: no condition that is false is around it, and
+        its function is called from such a place."""
+        if not all(self._may_be(source, test, taken) for test, taken in _tests(source, node)):
+            return False
+        inside = source.function(node)
+        if inside is None or hops == 0:
+            return True
+        function = self._project.functions[inside]
+        callers = self._heat.callers.get(function, [])
+        if not callers:
+            return function.owner is not None or function in self._heat.steps or function in self._heat.samples
+        return any(self.is_reached(caller, call, hops - 1) for caller, call in callers)
+
+    def _may_be(self, source: Source, test: ast.expr, taken: bool) -> bool:
+        value = self.value(source, test)
+        return isinstance(value, Unknown) or bool(value) is taken
+
+    def _named(self, source: Source, node: ast.Name, hops: int) -> object:
+        made = self._project.set_once(source, node, node.id)
+        if made is not None:
+            return self.value(source, made, hops)
+        if self._project.assigned(source, node, node.id) is not None:
+            return UNKNOWN
+        inside = source.function(node)
+        while inside is not None:
+            function = self._project.functions[inside]
+            if node.id in _parameters(function):
+                return self._parameter(function, node.id, hops)
+            inside = source.function(inside)
+        return UNKNOWN
+
+    def _parameter(self, function: Function, name: str, hops: int) -> object:
+        """What every caller gives, or else the default."""
+        default = _parameters(function)[name]
+        positions = {parameter: number for number, parameter in enumerate(function.parameters)}
+        values = []
+        for source, call in self._heat.callers.get(function, ()):
+            if has_stars(call):
+                return UNKNOWN
+            given = argument(call, name, positions.get(name))
+            values.append(self.value(source, given, hops) if given is not None else self._worth(function, default))
+        return _same(values or [self._worth(function, default)])
+
+    def _worth(self, function: Function, default: ast.expr | None) -> object:
+        return self.value(function.source, default, 1)
+
+    def _attribute(self, source: Source, node: ast.Attribute, hops: int) -> object:
+        if dotted(node.value) == "self":
+            owner = self._project.class_of(source, node.value)
+            if owner is not None:
+                made = [one for one in self._project.family(owner) if node.attr in one.attributes]
+                if made:
+                    return self.value(made[0].source, made[0].attributes[node.attr], hops)
+        return self._option(source, node.attr, hops)
+
+    def _option(self, source: Source, name: str, hops: int) -> object:
+        """By the file's own option of that name, or by all there are if they agree."""
+        found = self._given(name)
+        own = [entry for entry in found if entry.path == source.path]
+        return _same([self._declared(entry, hops) for entry in own or found])
+
+    def _given(self, name: str) -> list[Entry]:
+        """What declares it; what it is only set to counts if nothing does."""
+        return self._project.entries.named(name) or self._project.entries.assigned.get(name, [])
+
+    def _declared(self, entry: Entry, hops: int) -> object:
+        if entry.is_known:
+            return entry.value
+        return self.value(self._sources[entry.path], entry.default, hops) if entry.default is not None else UNKNOWN
+
+    def _logic(self, source: Source, node: ast.UnaryOp | ast.BoolOp | ast.Compare, hops: int) -> object:
+        if isinstance(node, ast.UnaryOp):
+            value = self.value(source, node.operand, hops)
+            return not value if isinstance(node.op, ast.Not) and not isinstance(value, Unknown) else UNKNOWN
+        if isinstance(node, ast.BoolOp):
+            values = [self.value(source, part, hops) for part in node.values]
+            decides = isinstance(node.op, ast.Or)  # one true part is enough for `or`, one false part for `and`
+            if any(not isinstance(value, Unknown) and bool(value) is decides for value in values):
+                return decides
+            return UNKNOWN if any(isinstance(value, Unknown) for value in values) else values[-1]
+        left, right = self.value(source, node.left, hops), self.value(source, node.comparators[0], hops)
+        if len(node.ops) > 1 or isinstance(left, Unknown) or isinstance(right, Unknown):
+            return UNKNOWN
+        return _compared(left, node.ops[0], right)
+
+
+def _compared(left: object, how: ast.cmpop, right: object) -> object:
+    if isinstance(how, (ast.Eq, ast.Is)):
+        return left == right
+    if isinstance(how, (ast.NotEq, ast.IsNot)):
+        return left != right
+    if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+        if isinstance(how, ast.Gt):
+            return left > right
+        if isinstance(how, ast.GtE):
+            return left >= right
+        if isinstance(how, ast.Lt):
+            return left < right
+        if isinstance(how, ast.LtE):
+            return left <= right
+    return UNKNOWN
+
+
+def _same(values: list[object]) -> object:
+    """The value that all of them are."""
+    if not values or any(isinstance(value, Unknown) for value in values):
+        return UNKNOWN
+    first = values[0]
+    return first if all(value == first and type(value) is type(first) for value in values) else UNKNOWN
+
+
+def _tests(source: Source, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+    """The conditions around a node in its function, and whether each must be true to come to it."""
+    before, inside = node, source.function(node)
+    for here in source.around(node):
+        if here is inside:
+            return
+        if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
+            yield here.test, before is here.body or (isinstance(here.body, list) and before in here.body)
+        before = here
+
+
+def _parameters(function: Function) -> dict[str, ast.expr | None]:
+    """Each with its default."""
+    given = function.node.args
+    names = [a.arg for a in (*given.posonlyargs, *given.args)]
+    defaults: list[ast.expr | None] = [*[None] * (len(names) - len(given.defaults)), *given.defaults]
+    return {
+        **dict(zip(names, defaults, strict=True)),
+        **{a.arg: default for a, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)},
+    }

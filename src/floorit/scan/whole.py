@@ -1,0 +1,24 @@
+"""All that is known of a project before rules are applied to its files, each from what comes before it."""
+
+from __future__ import annotations
+
+from floorit.scan.heat import Heat
+from floorit.scan.kinds import Kinds
+from floorit.scan.loaders import Loaders
+from floorit.scan.programs import Programs
+from floorit.scan.project import Project
+from floorit.scan.reads import Reads
+from floorit.scan.settings import Settings
+
+
+class Whole:
+    """Of one project."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.heat = Heat(project)
+        self.kinds = Kinds(project, self.heat)
+        self.settings = Settings(project, self.heat)
+        self.programs = Programs(project, self.heat, self.settings)
+        self.loaders = Loaders(project, self.heat, self.settings, self.programs)
+        self.reads = Reads(project, self.heat)

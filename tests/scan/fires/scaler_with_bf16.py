@@ -1,0 +1,12 @@
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cuda")  # finds: scaler-with-bf16
+for step in range(4):
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        loss = model(torch.randn(8, 4).cuda()).mean()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()

@@ -1,0 +1,19 @@
+import argparse
+
+import torch
+from torch.utils.data import DataLoader
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--workers", type=int, default=8)
+parser.add_argument("--preprocessing_num_workers", type=int, default=8)
+args = parser.parse_args()
+
+train_loader = DataLoader(dataset, shuffle=True, num_workers=args.workers)
+small = DataLoader(dataset, shuffle=True, num_workers=0)
+val_loader = DataLoader(dataset, num_workers=4)
+
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in train_loader:
+    model(x).mean().backward()
+    optimizer.step()

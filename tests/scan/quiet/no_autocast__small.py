@@ -1,0 +1,8 @@
+import torch
+from torch import nn
+
+model = nn.Linear(4, 2).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(4):
+    model(torch.randn(8, 4).cuda()).mean().backward()
+    optimizer.step()
