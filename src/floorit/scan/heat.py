@@ -47,8 +47,10 @@ class Heat:
         self.steps: set[Function] = set()
         self.samples: set[Function] = set()
         self.callers: dict[Function, list[tuple[Source, ast.Call]]] = {}
+        self._places: dict[ast.AST, Place] = {}
         self._find_loops()
         self._spread()
+        self._places.clear()  # of what was asked before all was known
 
     @property
     def trains(self) -> bool:
@@ -57,6 +59,11 @@ class Heat:
 
     def of(self, source: Source, node: ast.AST) -> Place:
         """When a node runs."""
+        if node not in self._places:
+            self._places[node] = self._of(source, node)
+        return self._places[node]
+
+    def _of(self, source: Source, node: ast.AST) -> Place:
         root, place = self._root(source, node)
         if root is None:
             return place
@@ -96,12 +103,16 @@ class Heat:
         stepping: set[Function] = set()  # functions each call of which trains
         pending: list[tuple[Source, ast.Call]] = []
         callers = self.callers
+        unclear: dict[str, list[tuple[Source, ast.Call]]] = {}  # calls of a method that several classes have
         for source in project.sources:
             for call in source.all(ast.Call):
                 if _trains(source, call):
                     pending.append((source, call))
-                for function in self._reached(source, call):
+                reached = self._reached(source, call)
+                for function in reached:
                     callers.setdefault(function, []).append((source, call))
+                if not reached and project.has_several(call.func):
+                    unclear.setdefault(last_word(call.func), []).append((source, call))
         while pending:
             source, call = pending.pop()
             loop = next(iter(_loops(source, call)), None)
@@ -109,8 +120,11 @@ class Heat:
             if loop is not None:
                 self.loops.add(loop)
             elif inside is not None and project.functions[inside] not in stepping:
-                stepping.add(project.functions[inside])
-                pending += callers.get(project.functions[inside], [])
+                function = project.functions[inside]
+                stepping.add(function)
+                pending += callers.get(function, [])
+                if function.owner is not None:
+                    pending += unclear.get(function.name, [])
         for function in stepping:
             if function.owner is not None and function not in callers:
                 self.steps.add(function)  # somebody else's loop calls it

@@ -23,10 +23,16 @@ _MAKES = frozenset(
 # Methods and attributes of a tensor that are no tensors.
 _PLAIN = frozenset(
     "item tolist numpy size dim numel shape ndim device dtype stride is_cuda requires_grad backward nelement"
-    " element_size get_device is_contiguous type layout grad_fn names data_ptr".split()
+    " element_size get_device is_contiguous type layout grad_fn names data_ptr is_leaf is_sparse itemsize nbytes"
+    " ndimension is_floating_point is_complex has_names keys items".split()
 )
-_NO_TENSORS = frozenset(
-    "is_tensor is_floating_point get_rng_state manual_seed device dtype no_grad Size save load compile".split()
+_NO_TENSORS = frozenset("manual_seed device dtype no_grad Size save load compile numel equal allclose".split())
+_ASKS = ("is_", "has_", "get_", "set_")  # how functions of torch begin that return no tensor
+# Methods that what is not a tensor seldom has.
+_OF_TENSORS = frozenset(
+    "abs all amax amin any argmax argmin bool clamp clone contiguous cpu cuda detach double exp expand flatten float"
+    " gather half int log log_softmax long max masked_fill mean min mm ne new_tensor nonzero norm permute pow prod"
+    " relu reshape sigmoid softmax sqrt square squeeze std sum t tanh to topk transpose type_as unsqueeze var view".split()
 )
 _CONVERTS = frozenset("float int bool len str repr print isinstance range type getattr hasattr".split())
 
@@ -36,6 +42,7 @@ class Kind(Enum):
 
     DEVICE = "on the device"
     HOST = "in the host's memory"
+    GIVEN = "on the device, if it is a tensor: handed to a model, or one of several things that it returns"
 
 
 class Kinds:
@@ -44,6 +51,7 @@ class Kinds:
     def __init__(self, project: Project, heat: Heat) -> None:
         self._project, self._heat = project, heat
         self._known: dict[tuple[Source, ast.AST | None], dict[str, Kind]] = {}
+        self._sets: dict[Source, dict[ast.AST | None, list[ast.stmt]]] = {}
 
     def of(self, source: Source, node: ast.AST) -> Kind | None:
         """What an expression is; None where it is no tensor, or that can't be told."""
@@ -52,6 +60,10 @@ class Kinds:
     def is_on_device(self, source: Source, node: ast.AST) -> bool:
         """Whether it is surely a tensor, of those that training computes with."""
         return self.of(source, node) is Kind.DEVICE
+
+    def may_be_on_device(self, source: Source, node: ast.AST) -> bool:
+        """Whether it lies there if it is a tensor at all."""
+        return self.of(source, node) in (Kind.DEVICE, Kind.GIVEN)
 
     # -- names of a function --------------------------------------------------------------------------------------
 
@@ -71,18 +83,30 @@ class Kinds:
                 outer.pop(name, None)
             outer.update(self._parameters(function))
         names: dict[str, Kind] = outer
-        nodes = sorted(
-            (
-                node
-                for node in source.all(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For)
-                if source.function(node) is inside
-            ),
-            key=lambda node: node.lineno,
-        )
+        nodes = self._bindings(source).get(inside, [])
+        losses = self._goes_backward(source, inside)
         for _ in range(_PASSES):
             for node in nodes:
                 self._assign(source, node, names)
+            names.update({name: Kind.DEVICE for name in losses})
         return names
+
+    def _bindings(self, source: Source) -> dict[ast.AST | None, list[ast.stmt]]:
+        """Where each function of a file sets names, in the order of the text."""
+        if source not in self._sets:
+            found: dict[ast.AST | None, list[ast.stmt]] = {}
+            kinds: tuple[type[ast.stmt], ...] = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For)
+            for node in sorted(source.all(*kinds), key=lambda node: node.lineno):
+                found.setdefault(source.function(node), []).append(node)
+            self._sets[source] = found
+        return self._sets[source]
+
+    def _goes_backward(self, source: Source, inside: ast.AST | None) -> set[str]:
+        """Names of a function that are surely tensors: `name.backward()`."""
+        function = self._project.functions.get(inside) if inside is not None else None
+        calls = function.calls if function is not None else [c for c in source.all(ast.Call) if not source.function(c)]
+        methods = (call.func for call in calls if isinstance(call.func, ast.Attribute))
+        return {dotted(method.value) for method in methods if method.attr == "backward"} - {""}
 
     def _assign(self, source: Source, node: ast.AST, names: dict[str, Kind]) -> None:
         if isinstance(node, ast.Assign):
@@ -97,18 +121,22 @@ class Kinds:
         elif isinstance(node, ast.For):
             kind = self._kind(source, node.iter, names)
             if kind is not None and isinstance(node.target, ast.Name):
-                names[node.target.id] = kind
+                names[node.target.id] = _part(kind)
 
-    def _bind(self, source: Source, target: ast.AST, value: ast.expr, names: dict[str, Kind]) -> None:
+    def _bind(
+        self, source: Source, target: ast.AST, value: ast.expr, names: dict[str, Kind], *, is_part: bool = False
+    ) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
             parts = (
                 value.elts if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts) else None
             )
             for number, part in enumerate(target.elts):
-                self._bind(source, part, parts[number] if parts else value, names)
+                self._bind(source, part, parts[number] if parts else value, names, is_part=not parts)
         elif isinstance(target, (ast.Name, ast.Attribute)):
             name = dotted(target)
             kind = self._kind(source, value, names)
+            if is_part and kind is not None and not self._returns_tensors(source, value):
+                kind = _part(kind)
             if name and kind is not None and not _MODEL.fullmatch(last_word(target)):
                 names[name] = kind
             elif name in names and isinstance(target, ast.Name) and _is_plain(value):
@@ -131,7 +159,7 @@ class Kinds:
         )
         if is_called_by_torch and function in self._heat.steps:
             for name in _plain_parameters(function):
-                found.setdefault(name, Kind.DEVICE)
+                found.setdefault(name, Kind.GIVEN)
         return found
 
     # -- expressions ----------------------------------------------------------------------------------------------
@@ -154,6 +182,8 @@ class Kinds:
         if isinstance(node, ast.Compare):
             if any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops):
                 return None
+            if any(isinstance(c, ast.Constant) and not isinstance(c.value, (int, float)) for c in node.comparators):
+                return None
             return self._joined(source, (node.left, *node.comparators), names)
         if isinstance(node, ast.IfExp):
             return self._joined(source, (node.body, node.orelse), names)
@@ -161,7 +191,7 @@ class Kinds:
 
     def _joined(self, source: Source, nodes: tuple[ast.AST, ...], names: dict[str, Kind]) -> Kind | None:
         kinds = [self._kind(source, node, names) for node in nodes]
-        return next((kind for kind in (Kind.DEVICE, Kind.HOST) if kind in kinds), None)
+        return next((kind for kind in (Kind.DEVICE, Kind.GIVEN, Kind.HOST) if kind in kinds), None)
 
     def _called(self, source: Source, call: ast.Call, names: dict[str, Kind]) -> Kind | None:
         function = call.func
@@ -177,8 +207,12 @@ class Kinds:
                 return Kind.HOST if base is not None or not _MODEL.fullmatch(last_word(function.value)) else None
             if last in ("to", "cuda"):
                 return self._moved(source, call, base)
+            if base is Kind.GIVEN and last in _OF_TENSORS:
+                return Kind.DEVICE
             if base is not None:
                 return base
+            if last == "clip_grad_norm_":
+                return Kind.DEVICE
         if name in _CONVERTS:
             return None
         if _MODEL.fullmatch(last) or self._is_module(source, function):
@@ -186,14 +220,27 @@ class Kinds:
         return None
 
     def _of_torch(self, source: Source, call: ast.Call, last: str, names: dict[str, Kind]) -> Kind | None:
-        if last in _NO_TENSORS or not last[:1].islower():
+        if last in _NO_TENSORS or last.startswith(_ASKS) or not last[:1].islower():
             return None
+        if last == "clip_grad_norm_":
+            return Kind.DEVICE
         if last in _MAKES:
             where = argument(call, "device")
             if where is None or (isinstance(where, ast.Constant) and where.value == "cpu"):
                 return Kind.HOST
             return Kind.DEVICE
-        return self._joined(source, (*call.args, *(k.value for k in call.keywords)), names)
+        joined = self._joined(source, (*call.args, *(k.value for k in call.keywords)), names)
+        return Kind.DEVICE if joined is Kind.GIVEN else joined
+
+    def _returns_tensors(self, source: Source, value: ast.expr) -> bool:
+        """Whether a call whose result is taken apart returns tensors only: `x.max(1)`, `torch.topk(x, 5)`."""
+        if not isinstance(value, ast.Call):
+            return False
+        name = source.name(value.func)
+        is_module = _MODEL.fullmatch(last_word(value.func)) or self._is_module(source, value.func)
+        return name.startswith("torch.") or (
+            not is_module and isinstance(value.func, ast.Attribute) and value.func.attr in _OF_TENSORS
+        )
 
     def _moved(self, source: Source, call: ast.Call, base: Kind | None) -> Kind | None:
         assert isinstance(call.func, ast.Attribute)
@@ -220,6 +267,11 @@ class Kinds:
             return False
         made = inside.attributes.get(function.attr)
         return isinstance(made, ast.Call) and inside.source.name(made.func).startswith("torch.nn.")
+
+
+def _part(kind: Kind) -> Kind:
+    """Of one thing out of several of this kind."""
+    return Kind.GIVEN if kind is Kind.DEVICE else kind
 
 
 def _plain_parameters(function: Function) -> list[str]:

@@ -149,6 +149,10 @@ class Project:
             return self._owners[node.attr][0].methods[node.attr]
         return None
 
+    def has_several(self, node: ast.AST) -> bool:
+        """Whether a method is called that several of the project's classes have, and not much else."""
+        return isinstance(node, ast.Attribute) and node.attr not in _COMMON and len(self._owners[node.attr]) > 1
+
     def _nested(self, source: Source, node: ast.Name) -> Function | None:
         """A function defined inside of one that the name stands in."""
         inside = source.function(node)
