@@ -13,7 +13,7 @@ from floorit.scan.source import COMPREHENSIONS, Source, argument, last_word
 
 _OPTIMIZER = re.compile(r"opt|optim\w*|opt_\w+|\w*_opt|\w*optim\w*|scaler", re.IGNORECASE)
 _SCHEDULER = re.compile(r"sched|lr", re.IGNORECASE)
-_BACKWARD = {"backward", "manual_backward"}
+BACKWARD = {"backward", "manual_backward"}
 # Methods that a framework calls in every step, by the last word of a class that it inherits from.
 _HOOKS = {
     "LightningModule": ("training_step", "on_train_batch_start", "on_train_batch_end", "optimizer_step"),
@@ -23,6 +23,8 @@ _HOOKS = {
     "Hook": ("before_train_iter", "after_train_iter"),
     "BaseModel": ("train_step", "loss"),
 }
+_OF_MODULES = ("forward", "forward_train", "loss")  # that a library's loop or model calls in every step
+_APPLIES = ("map", "multi_apply", "checkpoint")  # functions that call what they are handed
 _COLLATES = "collate_fn"
 _TRANSFORMS = re.compile(r"transform|augment|pipeline", re.IGNORECASE)
 
@@ -134,9 +136,10 @@ class Heat:
     def _reached(self, source: Source, call: ast.Call) -> list[Function]:
         """The functions that a call runs, among them those that it is only handed."""
         found = self._project.called(source, call)
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "step":  # optimizer.step(closure)
+        is_step = isinstance(call.func, ast.Attribute) and call.func.attr == "step"  # optimizer.step(closure)
+        if is_step or last_word(call.func) in _APPLIES:
             for given in call.args:
-                if isinstance(given, ast.Name):
+                if isinstance(given, (ast.Name, ast.Attribute)):
                     found = [*found, *self._project.called(source, _call_of(given))]
         return found
 
@@ -151,7 +154,7 @@ class Heat:
                     hot += self._reached(source, call)
         if hot or self.loops:
             modules = (owner for owner in project.classes.values() if project.is_module(owner))
-            hot += [owner.methods["forward"] for owner in modules if "forward" in owner.methods]
+            hot += [owner.methods[name] for owner in modules for name in _OF_MODULES if name in owner.methods]
         self._reach(hot, self.steps, Place.STEP)
         self._reach(self._datasets(), self.samples, Place.SAMPLE)
 
@@ -195,7 +198,7 @@ def _trains(source: Source, call: ast.Call) -> bool:
     function = call.func
     if not isinstance(function, ast.Attribute):
         return False
-    if function.attr in _BACKWARD:
+    if function.attr in BACKWARD:
         return not last_word(function.value)[:1].isupper()  # MyFunction.backward(ctx, …)
     owner = last_word(function.value.value if isinstance(function.value, ast.Subscript) else function.value)
     return function.attr == "step" and bool(_OPTIMIZER.fullmatch(owner)) and not _SCHEDULER.search(owner)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from enum import Enum
 
-from floorit.scan.heat import Heat
+from floorit.scan.heat import BACKWARD, Heat
 from floorit.scan.project import Function, Project
 from floorit.scan.source import Source, argument, dotted, has_stars, last_word
 
@@ -29,7 +30,7 @@ _PLAIN = frozenset(
 _NO_TENSORS = frozenset("manual_seed device dtype no_grad Size save load compile numel equal allclose".split())
 _ASKS = ("is_", "has_", "get_", "set_")  # how functions of torch begin that return no tensor
 # Methods that what is not a tensor seldom has.
-_OF_TENSORS = frozenset(
+OF_TENSORS = frozenset(
     "abs all amax amin any argmax argmin bool clamp clone contiguous cpu cuda detach double exp expand flatten float"
     " gather half int log log_softmax long max masked_fill mean min mm ne new_tensor nonzero norm permute pow prod"
     " relu reshape sigmoid softmax sqrt square squeeze std sum t tanh to topk transpose type_as unsqueeze var view".split()
@@ -102,11 +103,10 @@ class Kinds:
         return self._sets[source]
 
     def _goes_backward(self, source: Source, inside: ast.AST | None) -> set[str]:
-        """Names of a function that are surely tensors: `name.backward()`."""
+        """Names of a function that are surely tensors: `name.backward()`, `engine.backward(name)`."""
         function = self._project.functions.get(inside) if inside is not None else None
         calls = function.calls if function is not None else [c for c in source.all(ast.Call) if not source.function(c)]
-        methods = (call.func for call in calls if isinstance(call.func, ast.Attribute))
-        return {dotted(method.value) for method in methods if method.attr == "backward"} - {""}
+        return {dotted(loss) for call in calls for loss in [loss_of(call)] if loss is not None} - {""}
 
     def _assign(self, source: Source, node: ast.AST, names: dict[str, Kind]) -> None:
         if isinstance(node, ast.Assign):
@@ -119,9 +119,10 @@ class Kinds:
             if isinstance(node.target, ast.Name) and kind is not None:
                 names[node.target.id] = kind
         elif isinstance(node, ast.For):
-            kind = self._kind(source, node.iter, names)
-            if kind is not None and isinstance(node.target, ast.Name):
-                names[node.target.id] = _part(kind)
+            for target, value in _turns(node.target, node.iter):
+                kind = self._kind(source, value, names)
+                if kind is not None and isinstance(target, ast.Name):
+                    names[target.id] = _part(kind)
 
     def _bind(
         self, source: Source, target: ast.AST, value: ast.expr, names: dict[str, Kind], *, is_part: bool = False
@@ -137,6 +138,8 @@ class Kinds:
             kind = self._kind(source, value, names)
             if is_part and kind is not None and not self._returns_tensors(source, value):
                 kind = _part(kind)
+            if _is_plain(value):
+                kind = None
             if name and kind is not None and not _MODEL.fullmatch(last_word(target)):
                 names[name] = kind
             elif name in names and isinstance(target, ast.Name) and _is_plain(value):
@@ -187,6 +190,8 @@ class Kinds:
             return self._joined(source, (node.left, *node.comparators), names)
         if isinstance(node, ast.IfExp):
             return self._joined(source, (node.body, node.orelse), names)
+        if isinstance(node, (ast.List, ast.Tuple)):
+            return self._joined(source, tuple(node.elts), names)
         return None
 
     def _joined(self, source: Source, nodes: tuple[ast.AST, ...], names: dict[str, Kind]) -> Kind | None:
@@ -207,7 +212,7 @@ class Kinds:
                 return Kind.HOST if base is not None or not _MODEL.fullmatch(last_word(function.value)) else None
             if last in ("to", "cuda"):
                 return self._moved(source, call, base)
-            if base is Kind.GIVEN and last in _OF_TENSORS:
+            if base is Kind.GIVEN and last in OF_TENSORS:
                 return Kind.DEVICE
             if base is not None:
                 return base
@@ -230,7 +235,17 @@ class Kinds:
                 return Kind.HOST
             return Kind.DEVICE
         joined = self._joined(source, (*call.args, *(k.value for k in call.keywords)), names)
+        if joined is None and call.args and not isinstance(call.args[0], ast.Constant) and self._is_model(source, call):
+            return Kind.DEVICE
         return Kind.DEVICE if joined is Kind.GIVEN else joined
+
+    def _is_model(self, source: Source, node: ast.AST) -> bool:
+        """Whether it stands in a method of a model that runs in every step: all tensors of which lie on the device."""
+        inside = source.function(node)
+        function = self._project.functions.get(inside) if inside is not None else None
+        if function is None or function.owner is None or function not in self._heat.steps:
+            return False
+        return self._project.is_module(function.owner)
 
     def _returns_tensors(self, source: Source, value: ast.expr) -> bool:
         """Whether a call whose result is taken apart returns tensors only: `x.max(1)`, `torch.topk(x, 5)`."""
@@ -239,7 +254,7 @@ class Kinds:
         name = source.name(value.func)
         is_module = _MODEL.fullmatch(last_word(value.func)) or self._is_module(source, value.func)
         return name.startswith("torch.") or (
-            not is_module and isinstance(value.func, ast.Attribute) and value.func.attr in _OF_TENSORS
+            not is_module and isinstance(value.func, ast.Attribute) and value.func.attr in OF_TENSORS
         )
 
     def _moved(self, source: Source, call: ast.Call, base: Kind | None) -> Kind | None:
@@ -267,6 +282,30 @@ class Kinds:
             return False
         made = inside.attributes.get(function.attr)
         return isinstance(made, ast.Call) and inside.source.name(made.func).startswith("torch.nn.")
+
+
+def loss_of(call: ast.Call) -> ast.expr | None:
+    """What a call goes backward from, if it does: `loss` also of `scaler.scale(loss).backward()`."""
+    if last_word(call.func) not in BACKWARD or not isinstance(call.func, ast.Attribute):
+        return None
+    if call.args:
+        return call.args[0]
+    value = call.func.value
+    is_scaled = isinstance(value, ast.Call) and last_word(value.func) == "scale" and len(value.args) == 1
+    return value.args[0] if is_scaled and isinstance(value, ast.Call) else value
+
+
+def _turns(target: ast.expr, iterated: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What a loop gives its targets each time round, as parts of what: through `enumerate` and `zip`."""
+    given = iterated.args if isinstance(iterated, ast.Call) else []
+    name = last_word(iterated.func) if isinstance(iterated, ast.Call) else ""
+    if name == "enumerate" and given and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+        yield from _turns(target.elts[1], given[0])
+    elif name == "zip" and isinstance(target, ast.Tuple) and len(target.elts) == len(given):
+        for part, value in zip(target.elts, given, strict=True):
+            yield from _turns(part, value)
+    else:
+        yield target, iterated
 
 
 def _part(kind: Kind) -> Kind:
@@ -298,6 +337,8 @@ def _all_parameters(function: Function) -> list[str]:
 
 def _is_plain(value: ast.expr) -> bool:
     """Whether a value is surely no tensor."""
+    if isinstance(value, ast.IfExp):  # x.item() if … else x
+        return any(isinstance(branch, ast.Call) and _is_plain(branch) for branch in (value.body, value.orelse))
     if isinstance(value, ast.Call):
         return last_word(value.func) in _PLAIN or last_word(value.func) in _CONVERTS
     return isinstance(value, (ast.Constant, ast.JoinedStr, ast.List, ast.Dict))

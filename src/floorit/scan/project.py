@@ -17,6 +17,9 @@ _COMMON = frozenset(
     " state_dict step stop sum to train transform update values wait write".split()
 )
 
+# How the names of a library's modules end.
+_MODULES = ("Head", "Loss", "Net", "Layer", "Block", "Module", "Model", "Attention", "Transformer", "Detector", "Encoder")
+
 
 class Class:
     """One that the project defines."""
@@ -211,11 +214,11 @@ class Project:
         return {name for one in self.family(owner) for name in one.bases}
 
     def is_module(self, owner: Class) -> bool:
-        """Whether it is one of torch's modules."""
-        return any(
-            name.split(".")[-1] in ("Module", "LightningModule", "BaseModule", "BaseModel", "Sequential")
-            for name in self.ancestors(owner)
-        )
+        """Whether it is one of torch's modules, or of a library's that has a `forward` and is called like one."""
+        names = {name.split(".")[-1] for name in self.ancestors(owner)}
+        if not names.isdisjoint(("Module", "LightningModule", "BaseModule", "BaseModel", "Sequential")):
+            return True
+        return any(name.endswith(_MODULES) for name in names) and self.method(owner, "forward") is not None
 
     def find(self, source: Source, name: str) -> Function | Class | None:
         """What a full name, as seen from a file, stands for in the project."""
