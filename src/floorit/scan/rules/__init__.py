@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from floorit.scan.rule import Rule
-from floorit.scan.rules import blocking
+from floorit.scan.rules import blocking, hidden
 
-ALL: tuple[Rule, ...] = (*blocking.RULES,)
+ALL: tuple[Rule, ...] = (*blocking.RULES, *hidden.RULES)

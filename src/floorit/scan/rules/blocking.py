@@ -66,13 +66,13 @@ def _taken_out(scene: Scene, call: ast.Call) -> tuple[Edit, ...]:
     return (remove(statement),) if is_alone else ()
 
 
-_WAITS = "the host waits until the GPU has done all it was given, and then has nothing ready for it"
+WAITS = "the host waits until the GPU has done all it was given, and then has nothing ready for it"
 
 RULES = (
     Rule(
         code="item",
         message="`.item()` in every step",
-        costs=_WAITS,
+        costs=WAITS,
         instead="keep the tensor (`.detach()`), add it up on the GPU, and read it every few dozen steps",
         finding="sync-bound",
         match=_items,
@@ -80,7 +80,7 @@ RULES = (
     Rule(
         code="cpu-copy",
         message="`.cpu()` in every step",
-        costs=_WAITS,
+        costs=WAITS,
         instead="keep it on the GPU, or copy it every few dozen steps",
         finding="sync-bound",
         match=_copies,
@@ -88,7 +88,7 @@ RULES = (
     Rule(
         code="list-copy",
         message="a tensor on the GPU is made a list or an array in every step",
-        costs=_WAITS,
+        costs=WAITS,
         instead="compute with the tensor itself, or copy it every few dozen steps",
         finding="sync-bound",
         match=_lists,
@@ -96,7 +96,7 @@ RULES = (
     Rule(
         code="synchronize",
         message="`torch.cuda.synchronize()` in every step",
-        costs=_WAITS,
+        costs=WAITS,
         instead="take it out; time with CUDA events instead",
         unsafe="times that the program takes itself around it then mean something else",
         fix="sync-off",
