@@ -17,6 +17,7 @@ _COUNTS = re.compile(r"i|ii|j|k|n|ni|it|idx|index|step|steps|iter|iters|iteratio
 _EVALUATES = re.compile(
     r"val|valid|validate|validation|eval|evaluate|evaluation|evaluating|test|testing|infer\w*|predict\w*"
 )
+_SAMPLES = re.compile(r"samples?|sampling|generate|demo|visuali[sz]e|images|show|plot|export")
 _TRAINS = re.compile(r"train|training|trains")
 _ENDS = (ast.Continue, ast.Return, ast.Break, ast.Raise)
 
@@ -39,8 +40,6 @@ def conditions(source: Source, node: ast.AST, until: ast.AST) -> Iterator[When]:
             yield taken if is_body else other
         elif isinstance(here, ast.ExceptHandler):
             yield When.SELDOM
-        elif isinstance(here, ast.With) and _spares_gradients(source, here):
-            yield When.EVALUATING
         if isinstance(before, ast.stmt):
             yield from _passed_by(here, before)
         if here is until:
@@ -114,14 +113,15 @@ def _passed_by(block: ast.AST, statement: ast.stmt) -> Iterator[When]:
                 yield branches(earlier.test)[1]
 
 
-def _spares_gradients(source: Source, block: ast.With) -> bool:
-    return any(spares_gradients(source, item.context_expr) for item in block.items)
-
-
 def spares_gradients(source: Source, node: ast.expr) -> bool:
     """`torch.no_grad()`, `torch.inference_mode`, with or without its parentheses."""
     name = source.name(node.func if isinstance(node, ast.Call) else node)
     return name.split(".")[-1] in ("no_grad", "inference_mode")
+
+
+def samples(name: str) -> bool:
+    """Whether a function of this name is there to draw from a model."""
+    return any(_SAMPLES.fullmatch(word) for word in _words_of(name))
 
 
 def evaluates(name: str) -> bool:

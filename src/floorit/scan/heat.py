@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
 
-from floorit.scan.guards import When, conditions, evaluates, spares_gradients
+from floorit.scan.guards import When, conditions, evaluates, samples, spares_gradients
 from floorit.scan.project import Class, Function, Project
 from floorit.scan.source import COMPREHENSIONS, Source, argument, last_word
 
@@ -229,8 +229,9 @@ def _goes_through_optimizers(node: ast.AST) -> bool:
 
 
 def _is_evaluation(function: Function) -> bool:
+    """By its name: what only needs no gradients may well run in every step, to match targets or to average weights."""
     if any(spares_gradients(function.source, decorator) for decorator in function.decorators):
-        return True
+        return evaluates(function.name) or samples(function.name)
     return evaluates(function.name)
 
 

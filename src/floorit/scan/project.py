@@ -129,7 +129,7 @@ class Project:
         if isinstance(found, Class):
             return [method for method in (self.method(found, "__init__"),) if method is not None]
         if found is not None:
-            return [found]
+            return [found, *(self._overrides(found) if _is_own(call.func) else [])]
         instance = self.class_of(source, call.func)
         if instance is not None:
             names = ("forward", "__call__") if self.is_module(instance) else ("__call__",)
@@ -151,6 +151,12 @@ class Project:
         if node.attr not in _COMMON and len(self._owners[node.attr]) == 1:
             return self._owners[node.attr][0].methods[node.attr]
         return None
+
+    def _overrides(self, function: Function) -> list[Function]:
+        """The methods that classes derived from its own have in its place."""
+        own = function.owner
+        others = [owner for owner in self._owners[function.name] if owner is not own]
+        return [owner.methods[function.name] for owner in others if own in self.family(owner)]
 
     def has_several(self, node: ast.AST) -> bool:
         """Whether a method is called that several of the project's classes have, and not much else."""
@@ -179,6 +185,8 @@ class Project:
                 source = owner.source
         else:
             made = node if isinstance(node, ast.Call) else None
+        if isinstance(made, ast.IfExp):  # either; what both have is what is asked for
+            made = made.body
         while isinstance(made, ast.Call):
             found = self.find(source, source.name(made.func))
             if isinstance(found, Class):
@@ -257,6 +265,10 @@ class Project:
             return None
         fits = [s for s in self._files.get(words[-1], ()) if _words(s.path)[-len(words) :] == words]
         return max(fits, key=lambda s: _shared(s.path, source.path), default=None)
+
+
+def _is_own(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and dotted(node.value) == "self"
 
 
 def _words(path: Path) -> list[str]:
