@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from enum import Enum
+from typing import TypeAlias
 
 from floorit.scan.source import Source, last_word
 
@@ -22,6 +23,20 @@ _TRAINS = re.compile(r"train|training|trains")
 _ENDS = (ast.Continue, ast.Return, ast.Break, ast.Raise)
 
 
+Branch: TypeAlias = "tuple[ast.AST, bool]"  # an `if`, and whether its body or its else is meant
+
+
+def branches_around(source: Source, node: ast.AST, until: ast.AST | None) -> Iterator[Branch]:
+    """Those that a node stands in."""
+    before = node
+    for here in source.around(node):
+        if here is until:
+            return
+        if isinstance(here, ast.If) and before is not here.test:
+            yield here, before in here.body
+        before = here
+
+
 class When(Enum):
     """When a branch is taken, of those times at which the `if` is reached."""
 
@@ -30,14 +45,18 @@ class When(Enum):
     EVALUATING = 2
 
 
-def conditions(source: Source, node: ast.AST, until: ast.AST) -> Iterator[When]:
-    """What stands between a node and something around it, as far as it says when the node is reached."""
+def conditions(source: Source, node: ast.AST, until: ast.AST, steps: Set[Branch] = frozenset()) -> Iterator[When]:
+    """What stands between a node and something around it, as far as it says when the node is reached.
+
+    Branches in which a step is taken say nothing: what stands there is reached as often as there are steps.
+    """
     before = node
     for here in source.around(node):
         if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
             is_body = before is here.body or (isinstance(here.body, list) and before in here.body)
-            taken, other = branches(here.test)
-            yield taken if is_body else other
+            if (here, is_body) not in steps:
+                taken, other = branches(here.test)
+                yield taken if is_body else other
         elif isinstance(here, ast.ExceptHandler):
             yield When.SELDOM
         if isinstance(before, ast.stmt):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
 
-from floorit.scan.guards import When, conditions, evaluates, samples, spares_gradients
+from floorit.scan.guards import Branch, When, branches_around, conditions, evaluates, samples, spares_gradients
 from floorit.scan.project import Class, Function, Project
 from floorit.scan.source import COMPREHENSIONS, Source, argument, last_word
 
@@ -46,6 +46,7 @@ class Heat:
         self._project = project
         self._evaluating = {f for f in project.functions.values() if _is_evaluation(f)}
         self.loops: set[ast.AST] = set()
+        self._branches: set[Branch] = set()  # in which a step is taken
         self.steps: set[Function] = set()
         self.samples: set[Function] = set()
         self.callers: dict[Function, list[tuple[Source, ast.Call]]] = {}
@@ -69,7 +70,7 @@ class Heat:
         root, place = self._root(source, node)
         if root is None:
             return place
-        when = max((w.value for w in conditions(source, node, root)), default=0)
+        when = max((w.value for w in conditions(source, node, root, self._branches)), default=0)
         return {When.ALWAYS: place, When.SELDOM: Place.SELDOM, When.EVALUATING: Place.EVALUATION}[When(when)]
 
     def is_in_step(self, source: Source, node: ast.AST) -> bool:
@@ -119,6 +120,7 @@ class Heat:
             source, call = pending.pop()
             loop = next(iter(_loops(source, call)), None)
             inside = source.function(call)
+            self._branches.update(branches_around(source, call, loop or inside))
             if loop is not None:
                 self.loops.add(loop)
             elif inside is not None and project.functions[inside] not in stepping:
