@@ -20,6 +20,8 @@ _EVALUATES = re.compile(
 )
 _SAMPLES = re.compile(r"samples?|sampling|generate|demo|visuali[sz]e|images|show|plot|export")
 _TRAINS = re.compile(r"train|training|trains")
+_WHO = frozenset("rank main master local global world primary zero writer tensorboard tb wandb mlflow cuda".split())
+_EXITS = ("exit", "quit", "_exit", "abort")
 _ENDS = (ast.Continue, ast.Return, ast.Break, ast.Raise)
 
 
@@ -64,6 +66,66 @@ def conditions(source: Source, node: ast.AST, until: ast.AST, steps: Set[Branch]
         if here is until:
             return
         before = here
+
+
+def is_unasked(source: Source, node: ast.AST, until: ast.AST, steps: Set[Branch] = frozenset()) -> bool:
+    """Whether nothing between a node and something around it may keep it from running, but which process this is."""
+    before = node
+    for here in source.around(node):
+        if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
+            is_body = before is here.body or (isinstance(here.body, list) and before in here.body)
+            if (here, is_body) not in steps and not (is_body and _asks_who(here.test)):
+                return False
+        elif isinstance(here, ast.ExceptHandler):
+            return False
+        if isinstance(before, ast.stmt) and (_may_be_passed_by(here, before) or _ends_the_run(here, before)):
+            return False
+        if here is until:
+            return True
+        before = here
+    return False
+
+
+def _asks_who(test: ast.expr) -> bool:
+    """`rank == 0`, `is_main_process()`, `writer is not None`, `args.use_wandb`"""
+    if isinstance(test, ast.BoolOp):
+        return all(_asks_who(value) for value in test.values)
+    words = {
+        word
+        for part in ast.walk(test)
+        if isinstance(part, (ast.Name, ast.Attribute))
+        for word in _words_of(last_word(part))
+    }
+    return not words.isdisjoint(_WHO)
+
+
+def _may_be_passed_by(block: ast.AST, statement: ast.stmt) -> bool:
+    """Whether an `if` before it goes on to the next turn, and not only now and then."""
+    return any(
+        isinstance(earlier, ast.If)
+        and any(isinstance(body[-1], (ast.Continue, ast.Return)) for body in (earlier.body, earlier.orelse) if body)
+        and (branches(earlier.test)[0] is When.ALWAYS or bool(earlier.orelse))
+        for earlier in _before(block, statement)
+    )
+
+
+def _ends_the_run(block: ast.AST, statement: ast.stmt) -> bool:
+    """Whether a loop or program ends right after: what is said then is said once."""
+    body = next((b for b in _blocks(block) if statement in b), [])
+    return any(
+        isinstance(later, (ast.Break, ast.Raise))
+        or (isinstance(later, ast.Expr) and isinstance(later.value, ast.Call) and last_word(later.value.func) in _EXITS)
+        for later in body[body.index(statement) + 1 :]
+    )
+
+
+def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    yield from (body for body in (getattr(node, "body", None), getattr(node, "orelse", None)) if isinstance(body, list))
+
+
+def _before(block: ast.AST, statement: ast.stmt) -> list[ast.stmt]:
+    """The statements of the same block that stand before one."""
+    return next((body[: body.index(statement)] for body in _blocks(block) if statement in body), [])
 
 
 def branches(test: ast.expr) -> tuple[When, When]:
@@ -124,12 +186,9 @@ def _named(test: ast.expr) -> tuple[When, When]:
 
 def _passed_by(block: ast.AST, statement: ast.stmt) -> Iterator[When]:
     """What an `if …: continue` before a statement of the same block says of it."""
-    for body in (getattr(block, "body", None), getattr(block, "orelse", None)):
-        if not isinstance(body, list) or statement not in body:
-            continue
-        for earlier in body[: body.index(statement)]:
-            if isinstance(earlier, ast.If) and isinstance(earlier.body[-1], _ENDS) and not earlier.orelse:
-                yield branches(earlier.test)[1]
+    for earlier in _before(block, statement):
+        if isinstance(earlier, ast.If) and isinstance(earlier.body[-1], _ENDS) and not earlier.orelse:
+            yield branches(earlier.test)[1]
 
 
 def spares_gradients(source: Source, node: ast.expr) -> bool:

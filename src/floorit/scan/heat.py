@@ -7,7 +7,16 @@ import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
 
-from floorit.scan.guards import Branch, When, branches_around, conditions, evaluates, samples, spares_gradients
+from floorit.scan.guards import (
+    Branch,
+    When,
+    branches_around,
+    conditions,
+    evaluates,
+    is_unasked,
+    samples,
+    spares_gradients,
+)
 from floorit.scan.project import Class, Function, Project
 from floorit.scan.source import COMPREHENSIONS, Source, argument, last_word
 
@@ -76,6 +85,22 @@ class Heat:
     def is_in_step(self, source: Source, node: ast.AST) -> bool:
         """Whether it runs in every step."""
         return self.of(source, node) is Place.STEP
+
+    def is_surely_in_step(self, source: Source, node: ast.AST, hops: int = 3) -> bool:
+        """Whether it runs in every step, and nothing on the way to it asks whether it should."""
+        root, place = self._root(source, node)
+        if root is None or place is not Place.STEP or not self.is_in_step(source, node):
+            return False
+        if not is_unasked(source, node, root, self._branches):
+            return False
+        if root in self.loops:
+            return True
+        callers = [
+            (where, call)
+            for where, call in self.callers.get(self._project.functions[root], ())
+            if self.is_in_step(where, call)
+        ]
+        return not callers or (hops > 0 and any(self.is_surely_in_step(w, call, hops - 1) for w, call in callers))
 
     def training_loop(self, source: Source, node: ast.AST) -> ast.AST | None:
         """The innermost loop around a node, in the same function, that takes a step each time round."""
@@ -215,7 +240,7 @@ def _loops(source: Source, node: ast.AST) -> Iterator[ast.AST]:
             return
         if isinstance(here, (ast.For, ast.AsyncFor)):
             is_body = isinstance(before, ast.stmt) and before in here.body
-            if is_body and not _goes_through_optimizers(here.iter):
+            if is_body and not _is_listed(here.iter) and not _goes_through_optimizers(here.iter):
                 yield here
         elif isinstance(here, ast.While):
             if before is here.test or before in here.body:
@@ -223,6 +248,11 @@ def _loops(source: Source, node: ast.AST) -> Iterator[ast.AST]:
         elif isinstance(here, COMPREHENSIONS) and not _goes_through_optimizers(here.generators[0].iter):
             yield here
         before = here
+
+
+def _is_listed(node: ast.AST) -> bool:
+    """Whether a loop goes through things that are written out: losses, phases, settings to try."""
+    return isinstance(node, (ast.List, ast.Tuple))
 
 
 def _goes_through_optimizers(node: ast.AST) -> bool:

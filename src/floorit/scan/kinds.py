@@ -33,7 +33,8 @@ _ASKS = ("is_", "has_", "get_", "set_")  # how functions of torch begin that ret
 OF_TENSORS = frozenset(
     "abs all amax amin any argmax argmin bool clamp clone contiguous cpu cuda detach double exp expand flatten float"
     " gather half int log log_softmax long max masked_fill mean min mm ne new_tensor nonzero norm permute pow prod"
-    " relu reshape sigmoid softmax sqrt square squeeze std sum t tanh to topk transpose type_as unsqueeze var view".split()
+    " relu reshape sigmoid softmax sqrt square squeeze std sum t tanh to topk transpose type_as unsqueeze var"
+    " view".split()
 )
 _CONVERTS = frozenset("float int bool len str repr print isinstance range type getattr hasattr".split())
 
@@ -89,7 +90,7 @@ class Kinds:
         for _ in range(_PASSES):
             for node in nodes:
                 self._assign(source, node, names)
-            names.update({name: Kind.DEVICE for name in losses})
+            names.update(dict.fromkeys(losses, Kind.DEVICE))
         return names
 
     def _bindings(self, source: Source) -> dict[ast.AST | None, list[ast.stmt]]:
@@ -220,6 +221,8 @@ class Kinds:
                 return Kind.DEVICE
         if name in _CONVERTS:
             return None
+        if name == "sum" and call.args:
+            return self._kind(source, call.args[0], names)
         if _MODEL.fullmatch(last) or self._is_module(source, function):
             return Kind.DEVICE
         return None

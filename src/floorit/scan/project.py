@@ -18,7 +18,19 @@ _COMMON = frozenset(
 )
 
 # How the names of a library's modules end.
-_MODULES = ("Head", "Loss", "Net", "Layer", "Block", "Module", "Model", "Attention", "Transformer", "Detector", "Encoder")
+_MODULES = (
+    "Head",
+    "Loss",
+    "Net",
+    "Layer",
+    "Block",
+    "Module",
+    "Model",
+    "Attention",
+    "Transformer",
+    "Detector",
+    "Encoder",
+)
 
 
 class Class:
@@ -156,7 +168,7 @@ class Project:
         """The methods that classes derived from its own have in its place."""
         own = function.owner
         others = [owner for owner in self._owners[function.name] if owner is not own]
-        return [owner.methods[function.name] for owner in others if own in self.family(owner)]
+        return [owner.methods[function.name] for owner in others if any(own is c for c in self.family(owner))]
 
     def has_several(self, node: ast.AST) -> bool:
         """Whether a method is called that several of the project's classes have, and not much else."""

@@ -36,13 +36,13 @@ def _lists(scene: Scene) -> Iterator[Match]:
 
 
 def _synchronizes(scene: Scene) -> Iterator[Match]:
-    for call in scene.calls(Place.STEP):
+    for call, _ in scene.methods("synchronize", Place.STEP):
         if scene.name(call.func) == "torch.cuda.synchronize":
             yield Match(call, edits=_taken_out(scene, call))
 
 
 def _empties(scene: Scene) -> Iterator[Match]:
-    for call in scene.calls(Place.STEP):
+    for call, _ in scene.methods("empty_cache", Place.STEP):
         if scene.name(call.func) == "torch.cuda.empty_cache":
             yield Match(call, edits=_taken_out(scene, call))
 

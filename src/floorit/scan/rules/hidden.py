@@ -1,4 +1,4 @@
-"""Waits for the GPU that are not written as such: text made of tensors, tensors as conditions, sizes that depend on values."""
+"""Waits for the GPU that are not written as such: for text, for a condition, for the size of a result."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _LOGGER = re.compile(r"_?log(?:ger|ging)?", re.IGNORECASE)
 _SEQUENCES = (ast.Tuple, ast.List, ast.Set)
 _EXTREMES = ("max", "min")
 _NUMBERS = ("bool", "float", "int")
+_COMPARES = ("torch.equal", "torch.allclose")
 _MEASURED = ("torch.nonzero", "torch.argwhere", "torch.unique", "torch.masked_select", "torch.unique_consecutive")
 _MEASURED_METHODS = ("nonzero", "argwhere", "unique", "masked_select", "unique_consecutive")
 # What makes a mask of tensors.
@@ -25,11 +26,11 @@ _TESTS = frozenset("isnan isinf isfinite logical_and logical_or logical_not eq n
 
 
 def _once_a_statement(scene: Scene, nodes: Iterator[ast.expr]) -> Iterator[ast.expr]:
-    """The first in each statement, of those that run in every step."""
+    """The first in each statement."""
     seen: set[ast.stmt] = set()
     for node in nodes:
         statement = scene.source.statement(node)
-        if statement not in seen and scene.heat.of(scene.source, node) is Place.STEP:
+        if statement not in seen:
             seen.add(statement)
             yield node
 
@@ -45,13 +46,13 @@ def _prints(scene: Scene) -> Iterator[Match]:
 
 
 def _made_text(scene: Scene) -> Iterator[ast.expr]:
-    for value in scene.source.all(ast.FormattedValue):
+    for value in scene.in_step(ast.FormattedValue):
         if scene.kinds.is_on_device(scene.source, value.value):
             yield value
-    for call in scene.source.all(ast.Call):
+    for call in scene.calls(Place.STEP):
         if _makes_text(scene, call) and any(_has_tensor(scene, given) for given in _given(call)):
             yield call
-    for operation in scene.source.all(ast.BinOp):
+    for operation in scene.in_step(ast.BinOp):
         if isinstance(operation.op, ast.Mod) and _is_text(operation.left) and _has_tensor(scene, operation.right):
             yield operation
 
@@ -97,17 +98,27 @@ def _truths(scene: Scene) -> Iterator[Match]:
 
 def _judged(scene: Scene) -> Iterator[ast.expr]:
     """What Python must know the value of."""
-    for kind in (ast.If, ast.While, ast.IfExp, ast.Assert):
-        for statement in scene.source.all(kind):
-            yield from _tensors_in(scene, statement.test)
-    for call in scene.source.all(ast.Call):
-        name = scene.name(call.func)
-        if name in _NUMBERS and len(call.args) == 1 and scene.kinds.is_on_device(scene.source, call.args[0]):
-            yield call
-        elif name in _EXTREMES and len(call.args) > 1 and any(_is_one(scene, given) for given in call.args):
-            yield call
-        elif name in ("torch.equal", "torch.allclose") and scene.kinds.is_on_device(scene.source, call.args[0]):
-            yield call
+    for test in _tests(scene):
+        if scene.heat.is_in_step(scene.source, test):
+            yield from _tensors_in(scene, test)
+    yield from (call for call in scene.calls(Place.STEP) if _reads(scene, call))
+
+
+def _reads(scene: Scene, call: ast.Call) -> bool:
+    """Whether a call is one of Python's own that needs a number, or one of torch's that returns it."""
+    name = scene.name(call.func)
+    if name in _EXTREMES:
+        return len(call.args) > 1 and any(_is_one(scene, given) for given in call.args)
+    if name in _NUMBERS or name in _COMPARES:
+        return bool(call.args) and scene.kinds.is_on_device(scene.source, call.args[0])
+    return False
+
+
+def _tests(scene: Scene) -> Iterator[ast.expr]:
+    yield from (node.test for node in scene.source.all(ast.If))
+    yield from (node.test for node in scene.source.all(ast.While))
+    yield from (node.test for node in scene.source.all(ast.IfExp))
+    yield from (node.test for node in scene.source.all(ast.Assert))
 
 
 def _tensors_in(scene: Scene, test: ast.expr) -> Iterator[ast.expr]:
@@ -151,19 +162,22 @@ def _sizes(scene: Scene) -> Iterator[Match]:
 
 
 def _measured(scene: Scene) -> Iterator[ast.expr]:
-    kinds, source = scene.kinds, scene.source
-    for call in source.all(ast.Call):
-        name = scene.name(call.func)
-        is_where = name == "torch.where" and len(call.args) == 1 and not call.keywords
-        if (name in _MEASURED or is_where) and call.args:
-            if kinds.may_be_on_device(source, call.args[0]):
-                yield call
-        elif isinstance(call.func, ast.Attribute) and call.func.attr in _MEASURED_METHODS:
-            if kinds.may_be_on_device(source, call.func.value):
-                yield call
-    for subscript in source.all(ast.Subscript):
+    for call in scene.calls(Place.STEP):
+        value = _measured_by(scene, call)
+        if value is not None and scene.kinds.may_be_on_device(scene.source, value):
+            yield call
+    for subscript in scene.in_step(ast.Subscript):
         if isinstance(subscript.ctx, ast.Load) and _is_masked(scene, subscript):
             yield subscript
+
+
+def _measured_by(scene: Scene, call: ast.Call) -> ast.expr | None:
+    """What a call returns some of, depending on its values."""
+    name = scene.name(call.func)
+    if name in _MEASURED or (name == "torch.where" and len(call.args) == 1 and not call.keywords):
+        return call.args[0] if call.args else None
+    is_method = isinstance(call.func, ast.Attribute) and call.func.attr in _MEASURED_METHODS
+    return call.func.value if is_method and isinstance(call.func, ast.Attribute) else None
 
 
 def _is_masked(scene: Scene, subscript: ast.Subscript) -> bool:
@@ -198,7 +212,7 @@ RULES = (
         code="tensor-truth",
         message="Python asks for the value of a tensor on the GPU in every step",
         costs=WAITS,
-        instead="decide on the GPU (`torch.where`, `clamp`, a mask), check every few dozen steps, or take the check out",
+        instead="decide on the GPU (`torch.where`, `clamp`), check every few dozen steps, or take the check out",
         finding="sync-bound",
         match=_truths,
     ),
@@ -206,7 +220,7 @@ RULES = (
         code="nonzero",
         message="the size of a result depends on values on the GPU, in every step",
         costs=WAITS,
-        instead="keep the whole tensor and weigh it with the mask: `torch.where`, `masked_fill`, `(loss * mask).sum() / mask.sum()`",
+        instead="keep the whole tensor and weigh it: `torch.where`, `masked_fill`, `(loss * mask).sum() / mask.sum()`",
         finding="sync-bound",
         match=_sizes,
     ),

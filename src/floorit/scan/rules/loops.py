@@ -136,14 +136,19 @@ def _is_result(scene: Scene, node: ast.expr) -> bool:
 
 def _computes(scene: Scene, loop: _Loop) -> bool:
     """Whether it takes a part of a tensor each time round, and computes with it."""
-    for part in _inside(loop.node):
-        if isinstance(part, ast.Subscript) and loop.counter and _first_index(part) == loop.counter:
-            if scene.kinds.may_be_on_device(scene.source, part.value) and not _is_model_list(part.value):
-                return True
-        if isinstance(part, (ast.BinOp, ast.Call)) and loop.parts and scene.kinds.is_on_device(scene.source, part):
-            if not set(loop.parts).isdisjoint(_read(part)):
-                return True
-    return False
+    return any(_takes_part(scene, loop, node) or _uses_part(scene, loop, node) for node in _inside(loop.node))
+
+
+def _takes_part(scene: Scene, loop: _Loop, node: ast.AST) -> bool:
+    if not isinstance(node, ast.Subscript) or not loop.counter or _first_index(node) != loop.counter:
+        return False
+    return not dotted(node.value).startswith("self.") and scene.kinds.may_be_on_device(scene.source, node.value)
+
+
+def _uses_part(scene: Scene, loop: _Loop, node: ast.AST) -> bool:
+    if not loop.parts or not isinstance(node, (ast.BinOp, ast.Call)) or _read(node).isdisjoint(loop.parts):
+        return False
+    return scene.kinds.is_on_device(scene.source, node)
 
 
 def _visits_pixels(scene: Scene, node: ast.For) -> bool:
@@ -177,9 +182,8 @@ def _carries(node: ast.For) -> bool:
     came_in: set[str] = set()  # names that a turn reads before it has set them
     for statement in node.body:
         came_in |= _read(statement) - was_set
-        if isinstance(statement, ast.Assign) and not _adds_up(statement):
-            if any(came_in.intersection(_names(target)) for target in statement.targets):
-                return True
+        if isinstance(statement, ast.Assign) and not _adds_up(statement) and came_in.intersection(_names(statement)):
+            return True
         was_set.update(_names(statement))
     return False
 
@@ -187,7 +191,11 @@ def _carries(node: ast.For) -> bool:
 def _adds_up(statement: ast.Assign) -> bool:
     """`total = total + …`, which can be summed at once."""
     value = statement.value
-    return isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) and dotted(value.left) == dotted(statement.targets[0])
+    return (
+        isinstance(value, ast.BinOp)
+        and isinstance(value.op, ast.Add)
+        and dotted(value.left) == dotted(statement.targets[0])
+    )
 
 
 def _goes_through_layers(scene: Scene, loop: _Loop) -> bool:
@@ -199,10 +207,6 @@ def _goes_through_layers(scene: Scene, loop: _Loop) -> bool:
         and loop.counter in _indices(part.func)
         for part in _inside(loop.node)
     )
-
-
-def _is_model_list(node: ast.expr) -> bool:
-    return dotted(node).startswith("self.")
 
 
 def _inside(node: ast.For) -> Iterator[ast.AST]:
@@ -241,8 +245,8 @@ RULES = (
     Rule(
         code="python-loop-in-step",
         message="a Python loop over the parts of a tensor, in every step",
-        costs="each turn starts small operations one by one: the GPU is done with each before Python has asked for the next",
-        instead="do all parts in one operation: index with a tensor, broadcast, `torch.gather`, `torch.vmap`, padding with a mask",
+        costs="the GPU is done with each small operation before Python has asked for the next",
+        instead="do all parts in one operation: broadcast, index with a tensor, `torch.vmap`, pad and mask",
         unsafe="sums are then made in another order",
         risk="rounding",
         finding="python-bound",
