@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from floorit.scan.rule import Rule
-from floorit.scan.rules import blocking, hidden, loops, transfers, writes
+from floorit.scan.rules import blocking, gradients, hidden, loops, transfers, writes
 
-ALL: tuple[Rule, ...] = (*blocking.RULES, *hidden.RULES, *loops.RULES, *transfers.RULES, *writes.RULES)
+ALL: tuple[Rule, ...] = (
+    *blocking.RULES,
+    *hidden.RULES,
+    *loops.RULES,
+    *transfers.RULES,
+    *writes.RULES,
+    *gradients.RULES,
+)
