@@ -158,10 +158,7 @@ class Kinds:
                 kind = self._kind(source, given, caller) if given is not None else None
                 if kind is not None:
                     found.setdefault(name, kind)
-        is_called_by_torch = (
-            function.owner is not None and function.name == "forward" and self._project.is_module(function.owner)
-        )
-        if is_called_by_torch and function in self._heat.steps:
+        if function in self._heat.steps and function.owner is not None and self._project.is_module(function.owner):
             for name in _plain_parameters(function):
                 found.setdefault(name, Kind.GIVEN)
         return found

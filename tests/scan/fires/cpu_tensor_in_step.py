@@ -16,10 +16,11 @@ class Net(nn.Module):
         places = torch.arange(x.shape[1]).float().to(x.device)  # finds: cpu-tensor-in-step
         scale = torch.tensor([1.0, 2.0, 3.0, 4.0]).to(x.device)  # finds: cpu-tensor-in-step
         shift = torch.tensor([0.5, 0.5, 0.5, 0.5], device=x.device)  # finds: cpu-tensor-in-step
+        bias = x.new_tensor([0.0, 0.0, 0.0, 1.0])  # finds: cpu-tensor-in-step
         mask = np.ones(4, np.float32)
         mask[2:] = 0
         mask = torch.from_numpy(mask).to(x.device)  # finds: cpu-tensor-in-step
-        return self.inner(x * mask + grid + places) * scale + shift
+        return self.inner(x * mask + grid + places + bias) * scale + shift
 
 
 model = Net().to(device)

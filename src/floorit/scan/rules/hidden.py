@@ -195,6 +195,9 @@ def _is_mask(scene: Scene, node: ast.expr) -> bool:
         return _is_mask(scene, node.operand)
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
         return _is_mask(scene, node.left) or _is_mask(scene, node.right)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("all", "any"):
+        has_dimension = bool(node.args or node.keywords)
+        return has_dimension and _is_mask(scene, node.func.value)
     is_test = isinstance(node, ast.Compare) or (isinstance(node, ast.Call) and last_word(node.func) in _TESTS)
     return is_test and scene.kinds.is_on_device(scene.source, node)
 

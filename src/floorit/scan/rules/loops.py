@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from floorit.scan.heat import Place
+from floorit.scan.kinds import OF_TENSORS, Kind
 from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.source import argument, dotted, last_word
 
@@ -142,7 +143,20 @@ def _computes(scene: Scene, loop: _Loop) -> bool:
 def _takes_part(scene: Scene, loop: _Loop, node: ast.AST) -> bool:
     if not isinstance(node, ast.Subscript) or not loop.counter or _first_index(node) != loop.counter:
         return False
-    return not dotted(node.value).startswith("self.") and scene.kinds.may_be_on_device(scene.source, node.value)
+    if dotted(node.value).startswith("self."):
+        return False
+    kind = scene.kinds.of(scene.source, node.value)
+    return kind is Kind.DEVICE or (kind is Kind.GIVEN and _is_used_as_tensor(scene, node))
+
+
+def _is_used_as_tensor(scene: Scene, node: ast.Subscript) -> bool:
+    """Whether what is done with a part is done with tensors only: `x[:, i]`, `x[i] - y[i]`, `x[i].mean()`."""
+    around = scene.source.parents.get(node)
+    if isinstance(node.slice, ast.Tuple) or isinstance(around, ast.BinOp):
+        return True
+    is_method = isinstance(around, ast.Attribute) and around.attr in OF_TENSORS
+    is_given = isinstance(around, ast.Call) and scene.name(around.func).startswith("torch.")
+    return is_method or is_given
 
 
 def _uses_part(scene: Scene, loop: _Loop, node: ast.AST) -> bool:

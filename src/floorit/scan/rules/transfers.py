@@ -49,15 +49,24 @@ def _made_on_host(scene: Scene) -> Iterator[Match]:
 
 
 def _written_to_device(scene: Scene) -> Iterator[ast.Call]:
-    """`torch.tensor([0, 1], device=device)`"""
+    """`torch.tensor([0, 1], device=device)`, `x.new_tensor([0, 1])`"""
     for call in scene.source.all(ast.Call):
-        if last_word(call.func) != "tensor" or scene.name(call.func) != "torch.tensor" or not call.args:
+        if last_word(call.func) not in ("tensor", "as_tensor", "new_tensor") or not call.args:
             continue
-        where = argument(call, "device")
-        if where is None or is_constant(where, "cpu", None) or not _is_written_out(call.args[0]):
+        given = call.args[0]
+        if not _is_written_out(given) and not _is_computed_here(scene, given):
             continue
-        if scene.heat.is_surely_in_step(scene.source, call):
+        if _puts_on_device(scene, call) and scene.heat.is_surely_in_step(scene.source, call):
             yield call
+
+
+def _puts_on_device(scene: Scene, call: ast.Call) -> bool:
+    if scene.name(call.func) in ("torch.tensor", "torch.as_tensor"):
+        where = argument(call, "device")
+        return where is not None and not is_constant(where, "cpu", None)
+    assert isinstance(call.func, ast.Attribute)
+    is_new = call.func.attr == "new_tensor" and argument(call, "device") is None
+    return is_new and scene.kinds.may_be_on_device(scene.source, call.func.value)
 
 
 def _random_on_host(scene: Scene) -> Iterator[Match]:
