@@ -26,7 +26,7 @@ class Net(nn.Module):
 model = Net().to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
 for step in range(5):
-    x = torch.full((8, 4), 0.5 + step)
+    x = torch.full((8, 4), 0.5 + step, device=device)
     goal = torch.zeros(8, 4).to(device)  # finds: cpu-tensor-in-step
     ones = torch.ones(8, 1,).unsqueeze(1).to(device)  # finds: cpu-tensor-in-step
     loss = (model(x) - goal).square().mean() * ones.mean()
