@@ -17,6 +17,7 @@ _SELDOM = re.compile(
 _COUNTS = re.compile(r"i|ii|j|k|n|ni|it|idx|index|step|steps|iter|iters|iteration|batch|epoch|count|counter|t")
 _EVALUATES = re.compile(
     r"val|valid|validate|validation|eval|evaluate|evaluation|evaluating|test|testing|infer\w*|predict\w*"
+    r"|visuali[sz]\w*|demo|export|exporter|detect|hubconf|benchmarks?|onnx|nms|suppression|postprocess"
 )
 _SAMPLES = re.compile(r"samples?|sampling|generate|demo|visuali[sz]e|images|show|plot|export")
 _TRAINS = re.compile(r"train|training|trains")
@@ -153,6 +154,8 @@ def _compared(test: ast.Compare) -> tuple[When, When]:
     if any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in ast.walk(test)):
         return (When.ALWAYS, When.SELDOM) if unequal else (When.SELDOM, When.ALWAYS)
     if _is_text(test.comparators[0]):  # phase == "train"
+        if _text(test.comparators[0]) == "cpu":
+            return (When.SELDOM, When.ALWAYS) if equal else (When.ALWAYS, When.SELDOM)
         evaluates = _EVALUATES.fullmatch(_text(test.comparators[0]))
         if evaluates or _TRAINS.fullmatch(_text(test.comparators[0])):
             taken, other = (When.EVALUATING, When.ALWAYS) if evaluates else (When.ALWAYS, When.EVALUATING)
@@ -194,7 +197,7 @@ def _passed_by(block: ast.AST, statement: ast.stmt) -> Iterator[When]:
 def spares_gradients(source: Source, node: ast.expr) -> bool:
     """`torch.no_grad()`, `torch.inference_mode`, with or without its parentheses."""
     name = source.name(node.func if isinstance(node, ast.Call) else node)
-    return name.split(".")[-1] in ("no_grad", "inference_mode")
+    return name.split(".")[-1].endswith(("no_grad", "inference_mode"))
 
 
 def samples(name: str) -> bool:

@@ -59,6 +59,7 @@ class Heat:
         self.steps: set[Function] = set()
         self.samples: set[Function] = set()
         self.callers: dict[Function, list[tuple[Source, ast.Call]]] = {}
+        self._made: dict[Class, list[tuple[Source, ast.Call]]] = {}  # the calls that make one
         self._places: dict[ast.AST, Place] = {}
         self._find_loops()
         self._spread()
@@ -134,9 +135,12 @@ class Heat:
         unclear: dict[str, list[tuple[Source, ast.Call]]] = {}  # calls of a method that several classes have
         for source in project.sources:
             for call in source.all(ast.Call):
-                if _trains(source, call):
+                if _trains(source, call) and not self._only_evaluates(source, call):
                     pending.append((source, call))
                 reached = self._reached(source, call)
+                made = project.find(source, source.name(call.func))
+                if isinstance(made, Class):
+                    self._made.setdefault(made, []).append((source, call))
                 for function in reached:
                     callers.setdefault(function, []).append((source, call))
                 if not reached and project.has_several(call.func):
@@ -160,6 +164,14 @@ class Heat:
         for owner in project.classes.values():
             self.steps.update(_hooks(project, owner))
 
+    def _only_evaluates(self, source: Source, call: ast.Call) -> bool:
+        """Whether a function goes backward and updates nothing, having told a model to evaluate."""
+        inside = source.function(call)
+        if inside is None:
+            return False
+        methods = {last_word(other.func) for other in self._project.functions[inside].calls}
+        return "eval" in methods and methods.isdisjoint(("train", "step"))
+
     def _reached(self, source: Source, call: ast.Call) -> list[Function]:
         """The functions that a call runs, among them those that it is only handed."""
         found = self._project.called(source, call)
@@ -180,10 +192,23 @@ class Heat:
                 if any(loop in self.loops for loop in _loops(source, call)) and self.is_in_step(source, call):
                     hot += self._reached(source, call)
         if hot or self.loops:
-            modules = (owner for owner in project.classes.values() if project.is_module(owner))
+            modules = [c for c in project.classes.values() if project.is_module(c) and not self._is_for_evaluation(c)]
             hot += [owner.methods[name] for owner in modules for name in _OF_MODULES if name in owner.methods]
         self._reach(hot, self.steps, Place.STEP)
         self._reach(self._datasets(), self.samples, Place.SAMPLE)
+
+    def _is_for_evaluation(self, owner: Class) -> bool:
+        """Whether a model is made only where nothing trains, or spares gradients altogether."""
+        forward = owner.methods.get("forward")
+        if forward is not None and any(spares_gradients(owner.source, d) for d in forward.decorators):
+            return True
+        made = self._made.get(owner, [])
+        return bool(made) and all(self._is_in_evaluation(source, call) for source, call in made)
+
+    def _is_in_evaluation(self, source: Source, node: ast.AST) -> bool:
+        inside = source.function(node)
+        is_evaluating = inside is not None and self._project.functions[inside] in self._evaluating
+        return is_evaluating or evaluates(source.path.stem)
 
     def _reach(self, functions: Iterable[Function], found: set[Function], place: Place) -> None:
         stack = [function for function in functions if function not in self._evaluating]

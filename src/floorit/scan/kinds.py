@@ -18,6 +18,7 @@ _MODEL = re.compile(
     re.IGNORECASE,
 )
 _PLACES = re.compile(r".*(?:device|gpu|cuda|rank).*", re.IGNORECASE)
+_SPEAKS_OF_GPU = re.compile(r"cuda|gpu|device|rank|fsdp|distributed|accelerat|fabric|lightning|Trainer|xpu|mps", re.IGNORECASE)
 _MAKES = frozenset(
     "tensor as_tensor zeros ones empty full rand randn randint randperm arange linspace eye from_numpy".split()
 )
@@ -53,11 +54,22 @@ class Kinds:
     def __init__(self, project: Project, heat: Heat) -> None:
         self._project, self._heat = project, heat
         self._known: dict[tuple[Source, ast.AST | None], dict[str, Kind]] = {}
+        self._on_host: dict[Source, bool] = {}
         self._sets: dict[Source, dict[ast.AST | None, list[ast.stmt]]] = {}
 
     def of(self, source: Source, node: ast.AST) -> Kind | None:
         """What an expression is; None where it is no tensor, or that can't be told."""
-        return self._kind(source, node, self._names(source, source.function(node)))
+        kind = self._kind(source, node, self._names(source, source.function(node)))
+        return Kind.HOST if kind is not None and self.trains_on_host(source) else kind
+
+    def trains_on_host(self, source: Source) -> bool:
+        """Whether a file is a program of its own that never speaks of a GPU."""
+        if source not in self._on_host:
+            speaks = _SPEAKS_OF_GPU.search(source.text) is not None
+            loops: tuple[type[ast.stmt], ...] = (ast.For, ast.While)
+            has_loop = any(node in self._heat.loops for node in source.all(*loops))
+            self._on_host[source] = not speaks and has_loop and not self._project.imports_own(source)
+        return self._on_host[source]
 
     def is_on_device(self, source: Source, node: ast.AST) -> bool:
         """Whether it is surely a tensor, of those that training computes with."""

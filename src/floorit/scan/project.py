@@ -257,6 +257,13 @@ class Project:
             source, name = module, module.imports.get(last, "")
         return None
 
+    def imports_own(self, source: Source) -> bool:
+        """Whether a file takes anything from another of the project."""
+        return any(
+            self._module(source, name) is not None or self._module(source, name.rpartition(".")[0]) is not None
+            for name in source.imports.values()
+        )
+
     def _static(self, source: Source, where: str, last: str) -> Function | None:
         owner = self._tops[source].get(where)
         return self.method(owner, last) if isinstance(owner, Class) else None

@@ -1,7 +1,8 @@
 import torch
 from torch import nn
 
-model = nn.Linear(4, 2)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = nn.Linear(4, 2).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 
@@ -11,11 +12,11 @@ def accuracy(output, target):
 
 
 for step in range(20):
-    target = torch.zeros(8, dtype=torch.long)
-    output = model(torch.randn(8, 4))
+    target = torch.zeros(8, dtype=torch.long, device=device)
+    output = model(torch.randn(8, 4, device=device))
     loss = nn.functional.cross_entropy(output, target)
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()
     share = accuracy(output, target.clone())
-    scores = output.softmax(1).cpu().numpy()  # finds: cpu-copy
+    scores = output.detach().softmax(1).cpu().numpy()  # finds: cpu-copy

@@ -17,13 +17,14 @@ class Nearest(Loss):
 
 
 def train(is_matched):
-    model = nn.Linear(4, 1)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = nn.Linear(4, 1).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     loss_of = Nearest() if is_matched else Loss()
     shares = []
     for step in range(5):
-        output = model(torch.randn(8, 4))
-        loss = loss_of(output, torch.randn(8, 1))
+        output = model(torch.randn(8, 4, device=device))
+        loss = loss_of(output, torch.randn(8, 1, device=device))
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()

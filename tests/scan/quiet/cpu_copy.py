@@ -1,7 +1,8 @@
 import torch
 from torch import nn
 
-model = nn.Linear(4, 2)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = nn.Linear(4, 2).to(device)
 model_on_host = model.cpu()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 

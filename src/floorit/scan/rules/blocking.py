@@ -49,7 +49,7 @@ def _empties(scene: Scene) -> Iterator[Match]:
 
 def _may_be_on_device(scene: Scene, value: ast.expr) -> bool:
     """Whether nothing says that it lies elsewhere, or is no tensor."""
-    if scene.kinds.of(scene.source, value) is Kind.HOST:
+    if scene.kinds.of(scene.source, value) is Kind.HOST or scene.kinds.trains_on_host(scene.source):
         return False
     parts = [part for part in ast.walk(value) if isinstance(part, (ast.Name, ast.Attribute))]
     return not any((scene.name(part) + ".").startswith(_NUMPY) or last_word(part) in _COPIES for part in parts)

@@ -77,6 +77,8 @@ def _given(call: ast.Call) -> Iterator[ast.expr]:
 
 def _has_tensor(scene: Scene, node: ast.expr) -> bool:
     """Whether it is a tensor, or a tuple or dictionary that has one."""
+    if isinstance(node, ast.Starred):
+        return _has_tensor(scene, node.value)
     if isinstance(node, _SEQUENCES):
         return any(_has_tensor(scene, part) for part in node.elts)
     if isinstance(node, ast.Dict):

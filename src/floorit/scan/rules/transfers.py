@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 from floorit.scan.edits import Edit, replace, set_argument
-from floorit.scan.heat import Place
 from floorit.scan.kinds import Kind
 from floorit.scan.project import Project
 from floorit.scan.rule import Match, Rule, Scene
@@ -81,7 +80,7 @@ def _moved(scene: Scene) -> Iterator[tuple[ast.Call, ast.Call]]:
         maker = _maker(scene, call.func.value)
         if maker is None or argument(maker, "device") is not None or has_stars(maker):
             continue
-        if scene.kinds.of(scene.source, call) is Kind.DEVICE and scene.heat.of(scene.source, call) is Place.STEP:
+        if scene.kinds.of(scene.source, call) is Kind.DEVICE and scene.heat.is_surely_in_step(scene.source, call):
             yield call, maker
 
 
