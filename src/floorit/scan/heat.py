@@ -207,8 +207,11 @@ class Heat:
 
     def _is_in_evaluation(self, source: Source, node: ast.AST) -> bool:
         inside = source.function(node)
-        is_evaluating = inside is not None and self._project.functions[inside] in self._evaluating
-        return is_evaluating or evaluates(source.path.stem)
+        if inside is not None:
+            function = self._project.functions[inside]
+            if function in self._evaluating or function.name.startswith("check"):
+                return True
+        return evaluates(source.path.stem)
 
     def _reach(self, functions: Iterable[Function], found: set[Function], place: Place) -> None:
         stack = [function for function in functions if function not in self._evaluating]

@@ -18,7 +18,9 @@ _MODEL = re.compile(
     re.IGNORECASE,
 )
 _PLACES = re.compile(r".*(?:device|gpu|cuda|rank).*", re.IGNORECASE)
-_SPEAKS_OF_GPU = re.compile(r"cuda|gpu|device|rank|fsdp|distributed|accelerat|fabric|lightning|Trainer|xpu|mps", re.IGNORECASE)
+_SPEAKS_OF_GPU = re.compile(
+    r"cuda|gpu|device|rank|fsdp|distributed|accelerat|fabric|lightning|Trainer|xpu|mps", re.IGNORECASE
+)
 _MAKES = frozenset(
     "tensor as_tensor zeros ones empty full rand randn randint randperm arange linspace eye from_numpy".split()
 )

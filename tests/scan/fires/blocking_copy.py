@@ -8,7 +8,8 @@ warnings.simplefilter("ignore")  # that there is nothing to pin for
 torch.manual_seed(0)
 device = torch.device("cpu")
 data = TensorDataset(torch.randn(32, 4), torch.randn(32, 1))
-train_loader = DataLoader(data, batch_size=8, pin_memory=True)
+settings = dict(batch_size=8, pin_memory=True)
+train_loader = DataLoader(data, **settings)
 model = nn.Linear(4, 1).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 

@@ -26,6 +26,7 @@ for step in range(20):
     print("step", step, loss)  # finds: print-tensor
     text = f"{step}: {loss:.3f} {norm:.3f}"  # finds: print-tensor
     text = "%d: %.3f" % (step, loss)  # finds: print-tensor
+    text = ("%d:" + " %.3f" * 2) % (step, *torch.stack([loss, norm]))  # finds: print-tensor
     text = "loss {}".format(loss.detach())  # finds: print-tensor
     logger.info("loss %s", loss)  # finds: print-tensor
     bar.set_postfix(loss=loss)  # finds: print-tensor

@@ -87,6 +87,9 @@ def _has_tensor(scene: Scene, node: ast.expr) -> bool:
 
 
 def _is_text(node: ast.AST) -> bool:
+    """A string, also one put together: `"%s" + "%g" * 3`."""
+    if isinstance(node, ast.BinOp):
+        return _is_text(node.left) or _is_text(node.right)
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 

@@ -18,6 +18,7 @@ _OBJECTS = re.compile(
     re.IGNORECASE,
 )
 _PIXELS = re.compile(r"(?:\w+_)?(?:h|w|height|width|rows|cols|columns|hh|ww)", re.IGNORECASE)
+_CHANGES = ("mul_", "add_", "sub_", "lerp_", "copy_", "addcmul_")
 _FEW = 16  # turns: a loop of fewer is over channels, corners or levels
 
 
@@ -43,6 +44,43 @@ def _in_steps(scene: Scene) -> Iterator[Match]:
         if not _carries(loop.node) and not _goes_through_layers(scene, loop):
             covered.add(node)
             yield Match(node)
+
+
+def _over_parameters(scene: Scene) -> Iterator[Match]:
+    """The first of several such loops that follow each other."""
+    if scene.kinds.trains_on_host(scene.source):
+        return
+    found = [node for node in scene.source.all(ast.For) if _names_parameters(node.iter) and _is_update(node)]
+    ends = {(scene.source.parents[node], node.end_lineno) for node in found}
+    for node in found:
+        follows = (scene.source.parents[node], node.lineno - 1) in ends
+        if not follows and scene.heat.is_surely_in_step(scene.source, node.iter):
+            yield Match(node)
+
+
+def _is_update(node: ast.For) -> bool:
+    return any(_updates(part) for part in _inside(node))
+
+
+def _names_parameters(node: ast.expr) -> bool:
+    """Whether a loop goes through all parameters of a model, or of two side by side."""
+    return any(
+        isinstance(part, ast.Call) and last_word(part.func) in ("parameters", "named_parameters", "state_dict")
+        for part in ast.walk(node)
+    )
+
+
+def _updates(node: ast.AST) -> bool:
+    """`a.mul_(d).add_(b, alpha=1 - d)`, `a.copy_(d * a + …)`, `a.data = d * a.data + …`"""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES and bool(node.args)
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.op, (ast.Mult, ast.Sub, ast.Add)) and _holds_values(node.target)
+    return isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and _holds_values(node.targets[0])
+
+
+def _holds_values(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "data"
 
 
 def _in_samples(scene: Scene) -> Iterator[Match]:
@@ -265,6 +303,14 @@ RULES = (
         risk="rounding",
         finding="python-bound",
         match=_in_steps,
+    ),
+    Rule(
+        code="update-per-parameter",
+        message="parameters are updated one by one in every step",
+        costs="a few small operations for each of hundreds of tensors: the GPU waits for Python to ask for them",
+        instead="all at once: `torch._foreach_lerp_` and its like, an optimizer of torch's, `AveragedModel`",
+        finding="python-bound",
+        match=_over_parameters,
     ),
     Rule(
         code="python-loop-in-sample",

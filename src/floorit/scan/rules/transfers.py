@@ -18,7 +18,7 @@ _RANDOM = frozenset("rand randn randint randperm normal".split())
 _WRITTEN = frozenset("tensor as_tensor FloatTensor LongTensor Tensor".split())
 _SAME_EVERYWHERE = frozenset("zeros ones full eye".split())  # to the last bit, on every device
 _CASTS = frozenset("float long int bool double unsqueeze view reshape repeat expand".split())
-_DEVICE = re.compile(r"(?:\w+_)?device", re.IGNORECASE)
+_DEVICE = re.compile(r"(?:\w+_)?(?:device|gpu|gpu_id|rank)", re.IGNORECASE)
 _MOVES = ("to", "cuda")
 _LOADS = "DataLoader"
 
@@ -201,10 +201,16 @@ def _batch_names(loop: ast.For) -> set[str]:
         return set()
     names = {part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)}
     for statement in loop.body:
-        is_part = isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Name, ast.Subscript))
-        if is_part and isinstance(statement, ast.Assign) and _first_name(statement.value) in names:
+        if isinstance(statement, ast.Assign) and _is_part(statement.value, names):
             names |= {part.id for part in ast.walk(statement.targets[0]) if isinstance(part, ast.Name)}
     return names
+
+
+def _is_part(node: ast.expr, names: set[str]) -> bool:
+    """`batch`, `batch["image"]`, `batch["image"], batch["mask"]`"""
+    if isinstance(node, ast.Tuple):
+        return all(_is_part(part, names) for part in node.elts)
+    return isinstance(node, (ast.Name, ast.Subscript)) and _first_name(node) in names
 
 
 def _first_name(node: ast.expr) -> str:
@@ -230,8 +236,23 @@ class _Pins:
     def surely(self, scene: Scene, loop: ast.For) -> bool:
         """Whether the loader that a loop goes through pins; all that there are, where it is not known which."""
         own = self._loader(scene.source, loop.iter)
-        loaders = [own] if own is not None else [call for _, call in self._loaders]
-        return bool(loaders) and all(is_constant(argument(call, "pin_memory", 7), True) for call in loaders)
+        here = [(source, call) for source, call in self._loaders if source is scene.source]
+        loaders = [(scene.source, own)] if own is not None else here or self._loaders
+        return bool(loaders) and all(self._is_pinned(source, call) for source, call in loaders)
+
+    def _is_pinned(self, source: Source, call: ast.Call) -> bool:
+        """By its own argument, or by one of those in `**settings`."""
+        given = [argument(call, "pin_memory", 7), *self._in_stars(source, call)]
+        return any(is_constant(value, True) for value in given)
+
+    def _in_stars(self, source: Source, call: ast.Call) -> Iterator[ast.expr | None]:
+        for keyword in call.keywords:
+            if keyword.arg is None and isinstance(keyword.value, ast.Name):
+                made = self._project.assigned(source, keyword.value, keyword.value.id)
+                if isinstance(made, ast.Call) and last_word(made.func) == "dict":
+                    yield argument(made, "pin_memory")
+                elif isinstance(made, ast.Dict):
+                    yield from (v for k, v in zip(made.keys, made.values, strict=True) if is_constant(k, "pin_memory"))
 
     def never(self) -> bool:
         """Whether there are loaders, and none of them can pin."""
