@@ -21,5 +21,5 @@ def train_one(x, y):
 total = 0.0
 for step in range(20):
     loss = train_one(torch.randn(8, 4, device=device), torch.randn(8, 1, device=device))
-    total += loss.item()  # finds: item
+    total += loss.item() / (1 + loss.item())  # finds: item
     text = report(loss)
