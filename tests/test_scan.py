@@ -100,11 +100,11 @@ TRAINS = """\
 import torch
 from torch import nn
 
-model = nn.Linear(4, 1)
+model = nn.Linear(4, 1).cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 total = 0.0
 for step in range(20):
-    loss = model(torch.randn(8, 4)).square().mean()
+    loss = model(torch.randn(8, 4).cuda()).square().mean()
     loss.backward()
     optimizer.step()
     total += loss.item()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from enum import Enum
 from typing import TypeAlias, TypeGuard
 
@@ -18,15 +18,30 @@ _SELDOM = re.compile(
 _COUNTS = re.compile(r"i|ii|j|k|n|ni|it|idx|index|step|steps|iter|iters|iteration|batch|epoch|count|counter|t")
 _EVALUATES = re.compile(
     r"val|valid|validate|validation|eval|evaluate|evaluation|evaluating|test|testing|infer\w*|predict\w*"
+    r"|visuali[sz]\w*|demo|export|exporter|detect|hubconf|benchmarks?|onnx|nms|suppression|postprocess"
 )
+_SAMPLES = re.compile(r"samples?|sampling|generate|demo|visuali[sz]e|images|show|plot|export")
 _TRAINS = re.compile(r"train|training|trains")
 # Options that whoever trains gives, whatever their default is.
 _OF_THE_MACHINE = re.compile(r"cuda|gpus?|device|ddp|dist|distributed|parallel|multi\w*|rank|world|master|main")
+_WHO = frozenset("rank main master local global world primary zero writer tensorboard tb wandb mlflow cuda".split())
+_EXITS = ("exit", "quit", "_exit", "abort")
 _ENDS = (ast.Continue, ast.Return, ast.Break, ast.Raise)
-
 
 # What an expression is by default; None where that is not known.
 Values: TypeAlias = "Callable[[ast.expr], Value]"
+Branch: TypeAlias = "tuple[ast.AST, bool]"  # an `if`, and whether its body or its else is meant
+
+
+def branches_around(source: Source, node: ast.AST, until: ast.AST | None) -> Iterator[Branch]:
+    """Those that a node stands in."""
+    before = node
+    for here in source.around(node):
+        if here is until:
+            return
+        if isinstance(here, ast.If) and before is not here.test:
+            yield here, before in here.body
+        before = here
 
 
 class When(Enum):
@@ -37,23 +52,97 @@ class When(Enum):
     EVALUATING = 2
 
 
-def conditions(source: Source, node: ast.AST, until: ast.AST, values: Values) -> Iterator[When]:
-    """What stands between a node and something around it, as far as it says when the node is reached."""
+def conditions(source: Source, node: ast.AST, until: ast.AST, values: Values, steps: Set[Branch]) -> Iterator[When]:
+    """What stands between a node and something around it, as far as it says when the node is reached.
+
+    Branches in which a step is taken say nothing: what stands there is reached as often as there are steps.
+    """
     before = node
     for here in source.around(node):
         if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
             is_body = before is here.body or (isinstance(here.body, list) and before in here.body)
-            taken, other = branches(here.test, values)
-            yield taken if is_body else other
+            if (here, is_body) not in steps:
+                taken, other = branches(here.test, values)
+                yield taken if is_body else other
         elif isinstance(here, ast.ExceptHandler):
             yield When.SELDOM
-        elif isinstance(here, ast.With) and _spares_gradients(source, here):
-            yield When.EVALUATING
         if isinstance(before, ast.stmt):
             yield from _passed_by(here, before, values)
         if here is until:
             return
         before = here
+
+
+def is_unasked(source: Source, node: ast.AST, until: ast.AST, values: Values, steps: Set[Branch]) -> bool:
+    """Whether nothing between a node and something around it may keep it from running, but which process this is, and
+    settings that let it run by default."""
+    before = node
+    for here in source.around(node):
+        if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
+            is_body = before is here.body or (isinstance(here.body, list) and before in here.body)
+            asks = (here, is_body) not in steps and not (is_body and _asks_who(here.test))
+            if asks and not _is_set(here.test, is_body, values):
+                return False
+        elif isinstance(here, ast.ExceptHandler):
+            return False
+        if isinstance(before, ast.stmt) and (_may_be_passed_by(here, before, values) or _ends_the_run(here, before)):
+            return False
+        if here is until:
+            return True
+        before = here
+    return False
+
+
+def _asks_who(test: ast.expr) -> bool:
+    """`rank == 0`, `is_main_process()`, `writer is not None`, `args.use_wandb`"""
+    if isinstance(test, ast.BoolOp):
+        return all(_asks_who(value) for value in test.values)
+    words = {
+        word
+        for part in ast.walk(test)
+        if isinstance(part, (ast.Name, ast.Attribute))
+        for word in _words_of(last_word(part))
+    }
+    return not words.isdisjoint(_WHO)
+
+
+def _may_be_passed_by(block: ast.AST, statement: ast.stmt, values: Values) -> bool:
+    """Whether an `if` before it goes on to the next turn, and not only now and then."""
+    return any(
+        isinstance(earlier, ast.If)
+        and any(isinstance(body[-1], (ast.Continue, ast.Return)) for body in (earlier.body, earlier.orelse) if body)
+        and (branches(earlier.test, values)[0] is When.ALWAYS or bool(earlier.orelse))
+        for earlier in _before(block, statement)
+    )
+
+
+def _ends_the_run(block: ast.AST, statement: ast.stmt) -> bool:
+    """Whether a loop or program ends right after: what is said then is said once."""
+    body = next((b for b in _blocks(block) if statement in b), [])
+    return any(
+        isinstance(later, (ast.Break, ast.Raise))
+        or (isinstance(later, ast.Expr) and isinstance(later.value, ast.Call) and last_word(later.value.func) in _EXITS)
+        for later in body[body.index(statement) + 1 :]
+    )
+
+
+def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    yield from (body for body in (getattr(node, "body", None), getattr(node, "orelse", None)) if isinstance(body, list))
+
+
+def _before(block: ast.AST, statement: ast.stmt) -> list[ast.stmt]:
+    """The statements of the same block that stand before one."""
+    return next((body[: body.index(statement)] for body in _blocks(block) if statement in body), [])
+
+
+def _is_set(test: ast.expr, is_body: bool, values: Values) -> bool:
+    """Whether the program's settings, as they are by default, lead to that branch."""
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
+        modulo = next((part for part in (test.left, *test.comparators) if _is_modulo(part)), None)
+        if modulo is not None:
+            return is_body and _is_every(modulo, values)
+    value = values(test)
+    return value is not None and bool(value) is is_body
 
 
 def branches(test: ast.expr, values: Values) -> tuple[When, When]:
@@ -100,6 +189,8 @@ def _compared(test: ast.Compare, values: Values) -> tuple[When, When]:
     if modulo is not None:
         return (When.ALWAYS, When.SELDOM) if unequal is not _is_every(modulo, values) else (When.SELDOM, When.ALWAYS)
     if _is_text(test.comparators[0]):  # phase == "train"
+        if _text(test.comparators[0]) == "cpu":
+            return (When.SELDOM, When.ALWAYS) if equal else (When.ALWAYS, When.SELDOM)
         evaluates = _EVALUATES.fullmatch(_text(test.comparators[0]))
         if evaluates or _TRAINS.fullmatch(_text(test.comparators[0])):
             taken, other = (When.EVALUATING, When.ALWAYS) if evaluates else (When.ALWAYS, When.EVALUATING)
@@ -133,22 +224,20 @@ def _named(test: ast.expr) -> tuple[When, When]:
 
 def _passed_by(block: ast.AST, statement: ast.stmt, values: Values) -> Iterator[When]:
     """What an `if …: continue` before a statement of the same block says of it."""
-    for body in (getattr(block, "body", None), getattr(block, "orelse", None)):
-        if not isinstance(body, list) or statement not in body:
-            continue
-        for earlier in body[: body.index(statement)]:
-            if isinstance(earlier, ast.If) and isinstance(earlier.body[-1], _ENDS) and not earlier.orelse:
-                yield branches(earlier.test, values)[1]
-
-
-def _spares_gradients(source: Source, block: ast.With) -> bool:
-    return any(spares_gradients(source, item.context_expr) for item in block.items)
+    for earlier in _before(block, statement):
+        if isinstance(earlier, ast.If) and isinstance(earlier.body[-1], _ENDS) and not earlier.orelse:
+            yield branches(earlier.test, values)[1]
 
 
 def spares_gradients(source: Source, node: ast.expr) -> bool:
     """`torch.no_grad()`, `torch.inference_mode`, with or without its parentheses."""
     name = source.name(node.func if isinstance(node, ast.Call) else node)
-    return name.split(".")[-1] in ("no_grad", "inference_mode")
+    return name.split(".")[-1].endswith(("no_grad", "inference_mode"))
+
+
+def samples(name: str) -> bool:
+    """Whether a function of this name is there to draw from a model."""
+    return any(_SAMPLES.fullmatch(word) for word in _words_of(name))
 
 
 def evaluates(name: str) -> bool:

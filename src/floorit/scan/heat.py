@@ -8,13 +8,22 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from functools import partial
 
-from floorit.scan.guards import When, conditions, evaluates, spares_gradients
+from floorit.scan.guards import (
+    Branch,
+    When,
+    branches_around,
+    conditions,
+    evaluates,
+    is_unasked,
+    samples,
+    spares_gradients,
+)
 from floorit.scan.project import Class, Function, Project
 from floorit.scan.source import COMPREHENSIONS, Source, argument, last_word
 
 _OPTIMIZER = re.compile(r"opt|optim\w*|opt_\w+|\w*_opt|\w*optim\w*|scaler", re.IGNORECASE)
 _SCHEDULER = re.compile(r"sched|lr", re.IGNORECASE)
-_BACKWARD = {"backward", "manual_backward"}
+BACKWARD = {"backward", "manual_backward"}
 # Methods that a framework calls in every step, by the last word of a class that it inherits from.
 _HOOKS = {
     "LightningModule": ("training_step", "on_train_batch_start", "on_train_batch_end", "optimizer_step"),
@@ -24,6 +33,8 @@ _HOOKS = {
     "Hook": ("before_train_iter", "after_train_iter"),
     "BaseModel": ("train_step", "loss"),
 }
+_OF_MODULES = ("forward", "forward_train", "loss")  # that a library's loop or model calls in every step
+_APPLIES = ("map", "multi_apply", "checkpoint")  # functions that call what they are handed
 _COLLATES = "collate_fn"
 _TRANSFORMS = re.compile(r"transform|augment|pipeline", re.IGNORECASE)
 
@@ -46,15 +57,16 @@ class Heat:
         self._evaluating = {f for f in project.functions.values() if _is_evaluation(f)}
         self.loops: set[ast.AST] = set()
         self.training: set[Source] = set()  # files that have such a loop, or are handed to one of a framework
+        self._branches: set[Branch] = set()  # in which a step is taken
         self.steps: set[Function] = set()
         self.samples: set[Function] = set()
         self._holders: dict[Function, bool] = {}
         self.callers: dict[Function, list[tuple[Source, ast.Call]]] = {}
+        self._made: dict[Class, list[tuple[Source, ast.Call]]] = {}  # the calls that make one
         self._places: dict[ast.AST, Place] = {}
-        self._is_known = False  # what runs when: from then on it is kept
         self._find_loops()
         self._spread()
-        self._is_known = True
+        self._places.clear()  # of what was asked before all was known
 
     @property
     def trains(self) -> bool:
@@ -63,13 +75,11 @@ class Heat:
 
     def of(self, source: Source, node: ast.AST) -> Place:
         """When a node runs."""
-        if not self._is_known:
-            return self._place(source, node)
         if node not in self._places:
-            self._places[node] = self._place(source, node)
+            self._places[node] = self._of(source, node)
         return self._places[node]
 
-    def _place(self, source: Source, node: ast.AST) -> Place:
+    def _of(self, source: Source, node: ast.AST) -> Place:
         root, place = self._root(source, node)
         if root is None:
             return place
@@ -78,11 +88,27 @@ class Heat:
 
     def conditions(self, source: Source, node: ast.AST, until: ast.AST) -> Iterator[When]:
         """What stands between a node and something around it, as the project's settings have it."""
-        return conditions(source, node, until, partial(self._entries.value_of, source))
+        return conditions(source, node, until, partial(self._entries.value_of, source), self._branches)
 
     def is_in_step(self, source: Source, node: ast.AST) -> bool:
         """Whether it runs in every step."""
         return self.of(source, node) is Place.STEP
+
+    def is_surely_in_step(self, source: Source, node: ast.AST, hops: int = 3) -> bool:
+        """Whether it runs in every step, and nothing on the way to it asks whether it should."""
+        root, place = self._root(source, node)
+        if root is None or place is not Place.STEP or not self.is_in_step(source, node):
+            return False
+        if not is_unasked(source, node, root, partial(self._entries.value_of, source), self._branches):
+            return False
+        if root in self.loops:
+            return True
+        callers = [
+            (where, call)
+            for where, call in self.callers.get(self._project.functions[root], ())
+            if self.is_in_step(where, call)
+        ]
+        return not callers or (hops > 0 and any(self.is_surely_in_step(w, call, hops - 1) for w, call in callers))
 
     def training_loop(self, source: Source, node: ast.AST) -> ast.AST | None:
         """The innermost loop around a node, in the same function, that takes a step each time round."""
@@ -142,22 +168,33 @@ class Heat:
         stepping: set[Function] = set()  # functions each call of which trains
         pending: list[tuple[Source, ast.Call]] = []
         callers = self.callers
+        unclear: dict[str, list[tuple[Source, ast.Call]]] = {}  # calls of a method that several classes have
         for source in project.sources:
             for call in source.all(ast.Call):
-                if _trains(source, call):
+                if _trains(source, call) and not self._only_evaluates(source, call):
                     pending.append((source, call))
-                for function in self._reached(source, call):
+                reached = self._reached(source, call)
+                made = project.find(source, source.name(call.func))
+                if isinstance(made, Class):
+                    self._made.setdefault(made, []).append((source, call))
+                for function in reached:
                     callers.setdefault(function, []).append((source, call))
+                if not reached and project.has_several(call.func):
+                    unclear.setdefault(last_word(call.func), []).append((source, call))
         while pending:
             source, call = pending.pop()
             loop = next(iter(_loops(source, call)), None)
             inside = source.function(call)
+            self._branches.update(branches_around(source, call, loop or inside))
             if loop is not None:
                 self.loops.add(loop)
                 self.training.add(source)
             elif inside is not None and project.functions[inside] not in stepping:
-                stepping.add(project.functions[inside])
-                pending += callers.get(project.functions[inside], [])
+                function = project.functions[inside]
+                stepping.add(function)
+                pending += callers.get(function, [])
+                if function.owner is not None:
+                    pending += unclear.get(function.name, [])
         for function in stepping:
             if function.owner is not None and function not in callers:
                 self.steps.add(function)  # somebody else's loop calls it
@@ -165,12 +202,21 @@ class Heat:
             self.steps.update(_hooks(project, owner))
         self.training.update(function.source for function in self.steps)
 
+    def _only_evaluates(self, source: Source, call: ast.Call) -> bool:
+        """Whether a function goes backward and updates nothing, having told a model to evaluate."""
+        inside = source.function(call)
+        if inside is None:
+            return False
+        methods = {last_word(other.func) for other in self._project.functions[inside].calls}
+        return "eval" in methods and methods.isdisjoint(("train", "step"))
+
     def _reached(self, source: Source, call: ast.Call) -> list[Function]:
         """The functions that a call runs, among them those that it is only handed."""
         found = self._project.called(source, call)
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "step":  # optimizer.step(closure)
+        is_step = isinstance(call.func, ast.Attribute) and call.func.attr == "step"  # optimizer.step(closure)
+        if is_step or last_word(call.func) in _APPLIES:
             for given in call.args:
-                if isinstance(given, ast.Name):
+                if isinstance(given, (ast.Name, ast.Attribute)):
                     found = [*found, *self._project.called(source, _call_of(given))]
         return found
 
@@ -184,10 +230,26 @@ class Heat:
                 if any(loop in self.loops for loop in _loops(source, call)) and self.is_in_step(source, call):
                     hot += self._reached(source, call)
         if hot or self.loops:
-            modules = (owner for owner in project.classes.values() if project.is_module(owner))
-            hot += [owner.methods["forward"] for owner in modules if "forward" in owner.methods]
+            modules = [c for c in project.classes.values() if project.is_module(c) and not self._is_for_evaluation(c)]
+            hot += [owner.methods[name] for owner in modules for name in _OF_MODULES if name in owner.methods]
         self._reach(hot, self.steps, Place.STEP)
         self._reach(self._datasets(), self.samples, Place.SAMPLE)
+
+    def _is_for_evaluation(self, owner: Class) -> bool:
+        """Whether a model is made only where nothing trains, or spares gradients altogether."""
+        forward = owner.methods.get("forward")
+        if forward is not None and any(spares_gradients(owner.source, d) for d in forward.decorators):
+            return True
+        made = self._made.get(owner, [])
+        return bool(made) and all(self._is_in_evaluation(source, call) for source, call in made)
+
+    def _is_in_evaluation(self, source: Source, node: ast.AST) -> bool:
+        inside = source.function(node)
+        if inside is not None:
+            function = self._project.functions[inside]
+            if function in self._evaluating or function.name.startswith("check"):
+                return True
+        return evaluates(source.path.stem)
 
     def _reach(self, functions: Iterable[Function], found: set[Function], place: Place) -> None:
         stack = [function for function in functions if function not in self._evaluating]
@@ -229,7 +291,7 @@ def _trains(source: Source, call: ast.Call) -> bool:
     function = call.func
     if not isinstance(function, ast.Attribute):
         return False
-    if function.attr in _BACKWARD:
+    if function.attr in BACKWARD:
         return not last_word(function.value)[:1].isupper()  # MyFunction.backward(ctx, …)
     owner = last_word(function.value.value if isinstance(function.value, ast.Subscript) else function.value)
     return function.attr == "step" and bool(_OPTIMIZER.fullmatch(owner)) and not _SCHEDULER.search(owner)
@@ -244,7 +306,7 @@ def _loops(source: Source, node: ast.AST) -> Iterator[ast.AST]:
             return
         if isinstance(here, (ast.For, ast.AsyncFor)):
             is_body = isinstance(before, ast.stmt) and before in here.body
-            if is_body and not _goes_through_optimizers(here.iter):
+            if is_body and not _is_listed(here.iter) and not _goes_through_optimizers(here.iter):
                 yield here
         elif isinstance(here, ast.While):
             if before is here.test or before in here.body:
@@ -254,14 +316,20 @@ def _loops(source: Source, node: ast.AST) -> Iterator[ast.AST]:
         before = here
 
 
+def _is_listed(node: ast.AST) -> bool:
+    """Whether a loop goes through things that are written out: losses, phases, settings to try."""
+    return isinstance(node, (ast.List, ast.Tuple))
+
+
 def _goes_through_optimizers(node: ast.AST) -> bool:
     names = [last_word(part) for part in ast.walk(node) if isinstance(part, (ast.Name, ast.Attribute))]
     return any("optim" in name.lower() for name in names)
 
 
 def _is_evaluation(function: Function) -> bool:
+    """By its name: what only needs no gradients may well run in every step, to match targets or to average weights."""
     if any(spares_gradients(function.source, decorator) for decorator in function.decorators):
-        return True
+        return evaluates(function.name) or samples(function.name)
     return evaluates(function.name)
 
 

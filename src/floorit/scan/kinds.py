@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from enum import Enum
 
-from floorit.scan.heat import Heat
+from floorit.scan.heat import BACKWARD, Heat
 from floorit.scan.project import Function, Project
 from floorit.scan.source import Source, argument, dotted, has_stars, last_word
 
@@ -17,16 +18,26 @@ _MODEL = re.compile(
     re.IGNORECASE,
 )
 _PLACES = re.compile(r".*(?:device|gpu|cuda|rank).*", re.IGNORECASE)
+_SPEAKS_OF_GPU = re.compile(
+    r"cuda|gpu|device|rank|fsdp|distributed|accelerat|fabric|lightning|Trainer|xpu|mps", re.IGNORECASE
+)
 _MAKES = frozenset(
     "tensor as_tensor zeros ones empty full rand randn randint randperm arange linspace eye from_numpy".split()
 )
 # Methods and attributes of a tensor that are no tensors.
 _PLAIN = frozenset(
     "item tolist numpy size dim numel shape ndim device dtype stride is_cuda requires_grad backward nelement"
-    " element_size get_device is_contiguous type layout grad_fn names data_ptr".split()
+    " element_size get_device is_contiguous type layout grad_fn names data_ptr is_leaf is_sparse itemsize nbytes"
+    " ndimension is_floating_point is_complex has_names keys items".split()
 )
-_NO_TENSORS = frozenset(
-    "is_tensor is_floating_point get_rng_state manual_seed device dtype no_grad Size save load compile".split()
+_NO_TENSORS = frozenset("manual_seed device dtype no_grad Size save load compile numel equal allclose".split())
+_ASKS = ("is_", "has_", "get_", "set_")  # how functions of torch begin that return no tensor
+# Methods that what is not a tensor seldom has.
+OF_TENSORS = frozenset(
+    "abs all amax amin any argmax argmin bool clamp clone contiguous cpu cuda detach double exp expand flatten float"
+    " gather half int log log_softmax long max masked_fill mean min mm ne new_tensor nonzero norm permute pow prod"
+    " relu reshape sigmoid softmax sqrt square squeeze std sum t tanh to topk transpose type_as unsqueeze var"
+    " view".split()
 )
 _CONVERTS = frozenset("float int bool len str repr print isinstance range type getattr hasattr".split())
 
@@ -36,6 +47,7 @@ class Kind(Enum):
 
     DEVICE = "on the device"
     HOST = "in the host's memory"
+    GIVEN = "on the device, if it is a tensor: handed to a model, or one of several things that it returns"
 
 
 class Kinds:
@@ -44,14 +56,30 @@ class Kinds:
     def __init__(self, project: Project, heat: Heat) -> None:
         self._project, self._heat = project, heat
         self._known: dict[tuple[Source, ast.AST | None], dict[str, Kind]] = {}
+        self._on_host: dict[Source, bool] = {}
+        self._sets: dict[Source, dict[ast.AST | None, list[ast.stmt]]] = {}
 
     def of(self, source: Source, node: ast.AST) -> Kind | None:
         """What an expression is; None where it is no tensor, or that can't be told."""
-        return self._kind(source, node, self._names(source, source.function(node)))
+        kind = self._kind(source, node, self._names(source, source.function(node)))
+        return Kind.HOST if kind is not None and self.trains_on_host(source) else kind
+
+    def trains_on_host(self, source: Source) -> bool:
+        """Whether a file is a program of its own that never speaks of a GPU."""
+        if source not in self._on_host:
+            speaks = _SPEAKS_OF_GPU.search(source.text) is not None
+            loops: tuple[type[ast.stmt], ...] = (ast.For, ast.While)
+            has_loop = any(node in self._heat.loops for node in source.all(*loops))
+            self._on_host[source] = not speaks and has_loop and not self._project.imported(source)
+        return self._on_host[source]
 
     def is_on_device(self, source: Source, node: ast.AST) -> bool:
         """Whether it is surely a tensor, of those that training computes with."""
         return self.of(source, node) is Kind.DEVICE
+
+    def may_be_on_device(self, source: Source, node: ast.AST) -> bool:
+        """Whether it lies there if it is a tensor at all."""
+        return self.of(source, node) in (Kind.DEVICE, Kind.GIVEN)
 
     # -- names of a function --------------------------------------------------------------------------------------
 
@@ -71,18 +99,29 @@ class Kinds:
                 outer.pop(name, None)
             outer.update(self._parameters(function))
         names: dict[str, Kind] = outer
-        nodes = sorted(
-            (
-                node
-                for node in source.all(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For)
-                if source.function(node) is inside
-            ),
-            key=lambda node: node.lineno,
-        )
+        nodes = self._bindings(source).get(inside, [])
+        losses = self._goes_backward(source, inside)
         for _ in range(_PASSES):
             for node in nodes:
                 self._assign(source, node, names)
+            names.update(dict.fromkeys(losses, Kind.DEVICE))
         return names
+
+    def _bindings(self, source: Source) -> dict[ast.AST | None, list[ast.stmt]]:
+        """Where each function of a file sets names, in the order of the text."""
+        if source not in self._sets:
+            found: dict[ast.AST | None, list[ast.stmt]] = {}
+            kinds: tuple[type[ast.stmt], ...] = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For)
+            for node in sorted(source.all(*kinds), key=lambda node: node.lineno):
+                found.setdefault(source.function(node), []).append(node)
+            self._sets[source] = found
+        return self._sets[source]
+
+    def _goes_backward(self, source: Source, inside: ast.AST | None) -> set[str]:
+        """Names of a function that are surely tensors: `name.backward()`, `engine.backward(name)`."""
+        function = self._project.functions.get(inside) if inside is not None else None
+        calls = function.calls if function is not None else [c for c in source.all(ast.Call) if not source.function(c)]
+        return {dotted(loss) for call in calls for loss in [loss_of(call)] if loss is not None} - {""}
 
     def _assign(self, source: Source, node: ast.AST, names: dict[str, Kind]) -> None:
         if isinstance(node, ast.Assign):
@@ -95,20 +134,27 @@ class Kinds:
             if isinstance(node.target, ast.Name) and kind is not None:
                 names[node.target.id] = kind
         elif isinstance(node, ast.For):
-            kind = self._kind(source, node.iter, names)
-            if kind is not None and isinstance(node.target, ast.Name):
-                names[node.target.id] = kind
+            for target, value in _turns(node.target, node.iter):
+                kind = self._kind(source, value, names)
+                if kind is not None and isinstance(target, ast.Name):
+                    names[target.id] = _part(kind)
 
-    def _bind(self, source: Source, target: ast.AST, value: ast.expr, names: dict[str, Kind]) -> None:
+    def _bind(
+        self, source: Source, target: ast.AST, value: ast.expr, names: dict[str, Kind], *, is_part: bool = False
+    ) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
             parts = (
                 value.elts if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts) else None
             )
             for number, part in enumerate(target.elts):
-                self._bind(source, part, parts[number] if parts else value, names)
+                self._bind(source, part, parts[number] if parts else value, names, is_part=not parts)
         elif isinstance(target, (ast.Name, ast.Attribute)):
             name = dotted(target)
             kind = self._kind(source, value, names)
+            if is_part and kind is not None and not self._returns_tensors(source, value):
+                kind = _part(kind)
+            if _is_plain(value):
+                kind = None
             if name and kind is not None and not _MODEL.fullmatch(last_word(target)):
                 names[name] = kind
             elif name in names and isinstance(target, ast.Name) and _is_plain(value):
@@ -126,12 +172,9 @@ class Kinds:
                 kind = self._kind(source, given, caller) if given is not None else None
                 if kind is not None:
                     found.setdefault(name, kind)
-        is_called_by_torch = (
-            function.owner is not None and function.name == "forward" and self._project.is_module(function.owner)
-        )
-        if is_called_by_torch and function in self._heat.steps:
+        if function in self._heat.steps and function.owner is not None and self._project.is_module(function.owner):
             for name in _plain_parameters(function):
-                found.setdefault(name, Kind.DEVICE)
+                found.setdefault(name, Kind.GIVEN)
         return found
 
     # -- expressions ----------------------------------------------------------------------------------------------
@@ -154,14 +197,18 @@ class Kinds:
         if isinstance(node, ast.Compare):
             if any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops):
                 return None
+            if any(isinstance(c, ast.Constant) and not isinstance(c.value, (int, float)) for c in node.comparators):
+                return None
             return self._joined(source, (node.left, *node.comparators), names)
         if isinstance(node, ast.IfExp):
             return self._joined(source, (node.body, node.orelse), names)
+        if isinstance(node, (ast.List, ast.Tuple)):
+            return self._joined(source, tuple(node.elts), names)
         return None
 
     def _joined(self, source: Source, nodes: tuple[ast.AST, ...], names: dict[str, Kind]) -> Kind | None:
         kinds = [self._kind(source, node, names) for node in nodes]
-        return next((kind for kind in (Kind.DEVICE, Kind.HOST) if kind in kinds), None)
+        return next((kind for kind in (Kind.DEVICE, Kind.GIVEN, Kind.HOST) if kind in kinds), None)
 
     def _called(self, source: Source, call: ast.Call, names: dict[str, Kind]) -> Kind | None:
         function = call.func
@@ -177,23 +224,52 @@ class Kinds:
                 return Kind.HOST if base is not None or not _MODEL.fullmatch(last_word(function.value)) else None
             if last in ("to", "cuda"):
                 return self._moved(source, call, base)
+            if base is Kind.GIVEN and last in OF_TENSORS:
+                return Kind.DEVICE
             if base is not None:
                 return base
+            if last == "clip_grad_norm_":
+                return Kind.DEVICE
         if name in _CONVERTS:
             return None
+        if name == "sum" and call.args:
+            return self._kind(source, call.args[0], names)
         if _MODEL.fullmatch(last) or self._is_module(source, function):
             return Kind.DEVICE
         return None
 
     def _of_torch(self, source: Source, call: ast.Call, last: str, names: dict[str, Kind]) -> Kind | None:
-        if last in _NO_TENSORS or not last[:1].islower():
+        if last in _NO_TENSORS or last.startswith(_ASKS) or not last[:1].islower():
             return None
+        if last == "clip_grad_norm_":
+            return Kind.DEVICE
         if last in _MAKES:
             where = argument(call, "device")
             if where is None or (isinstance(where, ast.Constant) and where.value == "cpu"):
                 return Kind.HOST
             return Kind.DEVICE
-        return self._joined(source, (*call.args, *(k.value for k in call.keywords)), names)
+        joined = self._joined(source, (*call.args, *(k.value for k in call.keywords)), names)
+        if joined is None and call.args and not isinstance(call.args[0], ast.Constant) and self._is_model(source, call):
+            return Kind.DEVICE
+        return Kind.DEVICE if joined is Kind.GIVEN else joined
+
+    def _is_model(self, source: Source, node: ast.AST) -> bool:
+        """Whether it stands in a method of a model that runs in every step: all tensors of which lie on the device."""
+        inside = source.function(node)
+        function = self._project.functions.get(inside) if inside is not None else None
+        if function is None or function.owner is None or function not in self._heat.steps:
+            return False
+        return self._project.is_module(function.owner)
+
+    def _returns_tensors(self, source: Source, value: ast.expr) -> bool:
+        """Whether a call whose result is taken apart returns tensors only: `x.max(1)`, `torch.topk(x, 5)`."""
+        if not isinstance(value, ast.Call):
+            return False
+        name = source.name(value.func)
+        is_module = _MODEL.fullmatch(last_word(value.func)) or self._is_module(source, value.func)
+        return name.startswith("torch.") or (
+            not is_module and isinstance(value.func, ast.Attribute) and value.func.attr in OF_TENSORS
+        )
 
     def _moved(self, source: Source, call: ast.Call, base: Kind | None) -> Kind | None:
         assert isinstance(call.func, ast.Attribute)
@@ -222,6 +298,35 @@ class Kinds:
         return isinstance(made, ast.Call) and inside.source.name(made.func).startswith("torch.nn.")
 
 
+def loss_of(call: ast.Call) -> ast.expr | None:
+    """What a call goes backward from, if it does: `loss` also of `scaler.scale(loss).backward()`."""
+    if last_word(call.func) not in BACKWARD or not isinstance(call.func, ast.Attribute):
+        return None
+    if call.args:
+        return call.args[0]
+    value = call.func.value
+    is_scaled = isinstance(value, ast.Call) and last_word(value.func) == "scale" and len(value.args) == 1
+    return value.args[0] if is_scaled and isinstance(value, ast.Call) else value
+
+
+def _turns(target: ast.expr, iterated: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What a loop gives its targets each time round, as parts of what: through `enumerate` and `zip`."""
+    given = iterated.args if isinstance(iterated, ast.Call) else []
+    name = last_word(iterated.func) if isinstance(iterated, ast.Call) else ""
+    if name == "enumerate" and given and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+        yield from _turns(target.elts[1], given[0])
+    elif name == "zip" and isinstance(target, ast.Tuple) and len(target.elts) == len(given):
+        for part, value in zip(target.elts, given, strict=True):
+            yield from _turns(part, value)
+    else:
+        yield target, iterated
+
+
+def _part(kind: Kind) -> Kind:
+    """Of one thing out of several of this kind."""
+    return Kind.GIVEN if kind is Kind.DEVICE else kind
+
+
 def _plain_parameters(function: Function) -> list[str]:
     """Those that may be tensors: without a default that is none, and without another annotation."""
     given = function.node.args
@@ -246,6 +351,8 @@ def _all_parameters(function: Function) -> list[str]:
 
 def _is_plain(value: ast.expr) -> bool:
     """Whether a value is surely no tensor."""
+    if isinstance(value, ast.IfExp):  # x.item() if … else x
+        return any(isinstance(branch, ast.Call) and _is_plain(branch) for branch in (value.body, value.orelse))
     if isinstance(value, ast.Call):
         return last_word(value.func) in _PLAIN or last_word(value.func) in _CONVERTS
     return isinstance(value, (ast.Constant, ast.JoinedStr, ast.List, ast.Dict))

@@ -23,6 +23,21 @@ _IMPORTS_BY_NAME = frozenset(
     "import_module __import__ instantiate instantiate_from_config fromfile LightningCLI".split()
 )
 
+# How the names of a library's modules end.
+_MODULES = (
+    "Head",
+    "Loss",
+    "Net",
+    "Layer",
+    "Block",
+    "Module",
+    "Model",
+    "Attention",
+    "Transformer",
+    "Detector",
+    "Encoder",
+)
+
 
 class Class:
     """One that the project defines."""
@@ -178,7 +193,7 @@ class Project:
         if isinstance(found, Class):
             return [method for method in (self.method(found, "__init__"),) if method is not None]
         if found is not None:
-            return [found]
+            return [found, *(self._overrides(found) if _is_own(call.func) else [])]
         instance = self.class_of(source, call.func)
         if instance is not None:
             names = ("forward", "__call__") if self.is_module(instance) else ("__call__",)
@@ -200,6 +215,16 @@ class Project:
         if node.attr not in _COMMON and len(self._owners[node.attr]) == 1:
             return self._owners[node.attr][0].methods[node.attr]
         return None
+
+    def _overrides(self, function: Function) -> list[Function]:
+        """The methods that classes derived from its own have in its place."""
+        own = function.owner
+        others = [owner for owner in self._owners[function.name] if owner is not own]
+        return [owner.methods[function.name] for owner in others if any(own is c for c in self.family(owner))]
+
+    def has_several(self, node: ast.AST) -> bool:
+        """Whether a method is called that several of the project's classes have, and not much else."""
+        return isinstance(node, ast.Attribute) and node.attr not in _COMMON and len(self._owners[node.attr]) > 1
 
     def _nested(self, source: Source, node: ast.Name) -> Function | None:
         """A function defined inside of one that the name stands in."""
@@ -224,6 +249,8 @@ class Project:
                 source = owner.source
         else:
             made = node if isinstance(node, ast.Call) else None
+        if isinstance(made, ast.IfExp):  # either; what both have is what is asked for
+            made = made.body
         while isinstance(made, ast.Call):
             found = self.find(source, source.name(made.func))
             if isinstance(found, Class):
@@ -259,11 +286,11 @@ class Project:
         return {name for one in self.family(owner) for name in one.bases}
 
     def is_module(self, owner: Class) -> bool:
-        """Whether it is one of torch's modules."""
-        return any(
-            name.split(".")[-1] in ("Module", "LightningModule", "BaseModule", "BaseModel", "Sequential")
-            for name in self.ancestors(owner)
-        )
+        """Whether it is one of torch's modules, or of a library's that has a `forward` and is called like one."""
+        names = {name.split(".")[-1] for name in self.ancestors(owner)}
+        if not names.isdisjoint(("Module", "LightningModule", "BaseModule", "BaseModel", "Sequential")):
+            return True
+        return any(name.endswith(_MODULES) for name in names) and self.method(owner, "forward") is not None
 
     def find(self, source: Source, name: str) -> Function | Class | None:
         """What a full name, as seen from a file, stands for in the project."""
@@ -351,6 +378,10 @@ def _changing(source: Source) -> set[tuple[ast.AST | None, str]]:
     shared: list[ast.Global | ast.Nonlocal] = [*source.all(ast.Global), *source.all(ast.Nonlocal)]
     found.update((None, name) for statement in shared for name in statement.names)
     return found
+
+
+def _is_own(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and dotted(node.value) == "self"
 
 
 def _words(path: Path) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -15,6 +15,7 @@ from floorit.scan.reads import Reads
 from floorit.scan.source import Source
 from floorit.scan.whole import Whole
 
+_Expression = TypeVar("_Expression", bound=ast.expr)
 Risk = Literal["exact", "rounding", "order", "training"]
 
 
@@ -36,6 +37,10 @@ class Scene:
         for call in self.source.all(ast.Call):
             if place is None or self.heat.of(self.source, call) is place:
                 yield call
+
+    def in_step(self, kind: type[_Expression]) -> Iterator[_Expression]:
+        """Every expression of a kind that runs in every step."""
+        return (node for node in self.source.all(kind) if self.heat.is_in_step(self.source, node))
 
     def methods(self, name: str, place: Place | None = None) -> Iterator[tuple[ast.Call, ast.expr]]:
         """Calls of a method of this name, each with what it is a method of."""

@@ -58,6 +58,7 @@ class Source(File):
         super().__init__(path, text)
         self.tree = tree
         self.parents: dict[ast.AST, ast.AST] = {}
+        self._names: dict[ast.AST, str] = {}
         self._functions: dict[ast.AST, FunctionNode | None] = {}
         self._by_kind: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
         self._named: dict[re.Pattern[str], bool] = {}
@@ -134,12 +135,11 @@ class Source(File):
 
     def name(self, node: ast.AST) -> str:
         """What an expression refers to by its full name: `F.relu` is torch.nn.functional.relu; "" where it has none."""
-        words = dotted(node)
-        if not words:
-            return ""
-        first, _, rest = words.partition(".")
-        first = self.imports.get(first, first)
-        return f"{first}.{rest}" if rest else first
+        if node not in self._names:
+            first, _, rest = dotted(node).partition(".")
+            first = self.imports.get(first, first)
+            self._names[node] = f"{first}.{rest}" if rest else first
+        return self._names[node]
 
 
 def read(path: Path) -> Source:

@@ -1,7 +1,8 @@
 import torch
 from torch import nn
 
-model = nn.Linear(4, 1)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = nn.Linear(4, 1).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 
@@ -19,6 +20,6 @@ def train_one(x, y):
 
 total = 0.0
 for step in range(20):
-    loss = train_one(torch.randn(8, 4), torch.randn(8, 1))
-    total += loss.item()  # finds: item
+    loss = train_one(torch.randn(8, 4, device=device), torch.randn(8, 1, device=device))
+    total += loss.item() / (1 + loss.item())  # finds: item
     text = report(loss)

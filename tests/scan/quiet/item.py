@@ -2,7 +2,8 @@ import numpy as np
 import torch
 from torch import nn
 
-model = nn.Linear(4, 1)
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = nn.Linear(4, 1).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 

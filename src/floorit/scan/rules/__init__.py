@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 from floorit.scan.rule import Rule
-from floorit.scan.rules import blocking, data, loaders, parallel, precision, switches, unused
+from floorit.scan.rules import (
+    blocking,
+    data,
+    gradients,
+    hidden,
+    loaders,
+    loops,
+    parallel,
+    precision,
+    switches,
+    transfers,
+    unused,
+    writes,
+)
 
 ALL: tuple[Rule, ...] = (
     *blocking.RULES,
+    *hidden.RULES,
+    *loops.RULES,
+    *transfers.RULES,
+    *writes.RULES,
+    *gradients.RULES,
     *loaders.RULES,
     *switches.RULES,
     *precision.RULES,

@@ -16,8 +16,11 @@ _COPIES = ("cpu", "numpy", "tolist")
 
 
 def _items(scene: Scene) -> Iterator[Match]:
+    """One in a line: who changes that changes all."""
+    lines: set[int] = set()
     for call, value in scene.methods("item", Place.STEP):
-        if not call.args and _may_be_on_device(scene, value):
+        if not call.args and call.lineno not in lines and _may_be_on_device(scene, value):
+            lines.add(call.lineno)
             yield Match(call)
 
 
@@ -36,20 +39,20 @@ def _lists(scene: Scene) -> Iterator[Match]:
 
 
 def _synchronizes(scene: Scene) -> Iterator[Match]:
-    for call in scene.calls(Place.STEP):
+    for call, _ in scene.methods("synchronize", Place.STEP):
         if scene.name(call.func) == "torch.cuda.synchronize":
             yield Match(call, edits=_taken_out(scene, call))
 
 
 def _empties(scene: Scene) -> Iterator[Match]:
-    for call in scene.calls(Place.STEP):
+    for call, _ in scene.methods("empty_cache", Place.STEP):
         if scene.name(call.func) == "torch.cuda.empty_cache":
             yield Match(call, edits=_taken_out(scene, call))
 
 
 def _may_be_on_device(scene: Scene, value: ast.expr) -> bool:
     """Whether nothing says that it lies elsewhere, or is no tensor."""
-    if scene.kinds.of(scene.source, value) is Kind.HOST:
+    if scene.kinds.of(scene.source, value) is Kind.HOST or scene.kinds.trains_on_host(scene.source):
         return False
     parts = [part for part in ast.walk(value) if isinstance(part, (ast.Name, ast.Attribute))]
     return not any((scene.name(part) + ".").startswith(_NUMPY) or last_word(part) in _COPIES for part in parts)
@@ -66,13 +69,13 @@ def _taken_out(scene: Scene, call: ast.Call) -> tuple[Edit, ...]:
     return (remove(statement),) if is_alone else ()
 
 
-_WAITS = "the host waits until the GPU has done all it was given, and then has nothing ready for it"
+WAITS = "the host waits until the GPU has done all it was given, and then has nothing ready for it"
 
 RULES = (
     Rule(
         code="item",
         message="`.item()` in every step",
-        costs=_WAITS,
+        costs=WAITS,
         instead="keep the tensor (`.detach()`), add it up on the GPU, and read it every few dozen steps",
         finding="sync-bound",
         match=_items,
@@ -80,7 +83,7 @@ RULES = (
     Rule(
         code="cpu-copy",
         message="`.cpu()` in every step",
-        costs=_WAITS,
+        costs=WAITS,
         instead="keep it on the GPU, or copy it every few dozen steps",
         finding="sync-bound",
         match=_copies,
@@ -88,7 +91,7 @@ RULES = (
     Rule(
         code="list-copy",
         message="a tensor on the GPU is made a list or an array in every step",
-        costs=_WAITS,
+        costs=WAITS,
         instead="compute with the tensor itself, or copy it every few dozen steps",
         finding="sync-bound",
         match=_lists,
@@ -96,7 +99,7 @@ RULES = (
     Rule(
         code="synchronize",
         message="`torch.cuda.synchronize()` in every step",
-        costs=_WAITS,
+        costs=WAITS,
         instead="take it out; time with CUDA events instead",
         unsafe="times that the program takes itself around it then mean something else",
         fix="sync-off",

@@ -21,10 +21,10 @@ def main(loader, given):
     args = parse()
     with open(f"configs/{args.config}") as file:
         cfg = yaml.safe_load(file)
-    model = nn.Linear(4, 1)
+    model = nn.Linear(4, 1).cuda()
     optimizer = optim.SGD(model.parameters(), lr=0.1)
     for step, (x, y) in enumerate(loader):
-        loss = nn.functional.mse_loss(model(x), y)
+        loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
         loss.backward()
         optimizer.step()
         if step % args.print_freq == 0:

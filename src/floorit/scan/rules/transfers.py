@@ -1,0 +1,316 @@
+"""Copies from the host's memory to the GPU that need not be made, or need not be waited for."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from weakref import WeakKeyDictionary
+
+from floorit.scan.edits import Edit, replace, set_argument
+from floorit.scan.kinds import Kind
+from floorit.scan.project import Project
+from floorit.scan.rule import Match, Rule, Scene
+from floorit.scan.source import Source, argument, has_stars, is_constant, last_word
+
+_FILLED = frozenset("zeros ones full empty eye arange linspace logspace".split())
+_RANDOM = frozenset("rand randn randint randperm normal".split())
+_WRITTEN = frozenset("tensor as_tensor FloatTensor LongTensor Tensor".split())
+_SAME_EVERYWHERE = frozenset("zeros ones full eye".split())  # to the last bit, on every device
+_CASTS = frozenset("float long int bool double unsqueeze view reshape repeat expand".split())
+_DEVICE = re.compile(r"(?:\w+_)?(?:device|gpu|gpu_id|rank)", re.IGNORECASE)
+_MOVES = ("to", "cuda")
+_LOADS = "DataLoader"
+
+
+# -- tensors that are made in the host's memory -----------------------------------------------------------------------
+
+
+def _made_on_host(scene: Scene) -> Iterator[Match]:
+    for call, maker in _moved(scene):
+        name = last_word(maker.func)
+        if name in _FILLED:
+            yield Match(call, edits=_made_there(scene, call, maker))
+        elif name in _WRITTEN and maker.args and _is_written_out(maker.args[0]):
+            yield Match(call, instead="make it once, before the loop (`register_buffer` in a module)")
+        elif name == "from_numpy" and maker.args and _is_computed_here(scene, maker.args[0]):
+            yield Match(call, instead="compute it with torch on the GPU, or once, before the loop")
+    seen: set[ast.stmt] = set()
+    for call in _written_to_device(scene):
+        statement = scene.source.statement(call)
+        if statement not in seen:
+            seen.add(statement)
+            yield Match(
+                call,
+                "a tensor is made of Python's numbers and copied to the GPU in every step",
+                "make it once, before the loop (`register_buffer` in a module), or fill it there (`torch.full`)",
+            )
+
+
+def _written_to_device(scene: Scene) -> Iterator[ast.Call]:
+    """`torch.tensor([0, 1], device=device)`, `x.new_tensor([0, 1])`"""
+    for call in scene.source.all(ast.Call):
+        if last_word(call.func) not in ("tensor", "as_tensor", "new_tensor") or not call.args:
+            continue
+        given = call.args[0]
+        if not _is_written_out(given) and not _is_computed_here(scene, given):
+            continue
+        if _puts_on_device(scene, call) and scene.heat.is_surely_in_step(scene.source, call):
+            yield call
+
+
+def _puts_on_device(scene: Scene, call: ast.Call) -> bool:
+    if scene.name(call.func) in ("torch.tensor", "torch.as_tensor"):
+        where = argument(call, "device")
+        return where is not None and not is_constant(where, "cpu", None)
+    assert isinstance(call.func, ast.Attribute)
+    is_new = call.func.attr == "new_tensor" and argument(call, "device") is None
+    return is_new and scene.kinds.may_be_on_device(scene.source, call.func.value)
+
+
+def _random_on_host(scene: Scene) -> Iterator[Match]:
+    yield from (Match(call) for call, maker in _moved(scene) if last_word(maker.func) in _RANDOM)
+
+
+def _moved(scene: Scene) -> Iterator[tuple[ast.Call, ast.Call]]:
+    """Calls in every step that move what another call has just made in the host's memory, and that call."""
+    for call in scene.source.all(ast.Call):
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in _MOVES:
+            continue
+        maker = _maker(scene, call.func.value)
+        if maker is None or argument(maker, "device") is not None or has_stars(maker):
+            continue
+        if scene.kinds.of(scene.source, call) is Kind.DEVICE and scene.heat.is_surely_in_step(scene.source, call):
+            yield call, maker
+
+
+def _maker(scene: Scene, node: ast.expr) -> ast.Call | None:
+    """The call of torch that begins `torch.zeros(3).float()` or `(torch.arange(h) / h)`."""
+    if isinstance(node, ast.BinOp):
+        return _maker(scene, node.left) or _maker(scene, node.right)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    if scene.name(node.func).startswith("torch."):
+        return node
+    return _maker(scene, node.func.value) if node.func.attr not in _MOVES or not _has_place(node) else None
+
+
+def _has_place(call: ast.Call) -> bool:
+    """Whether it moves and does not only cast."""
+    return last_word(call.func) == "cuda" or any(_DEVICE.fullmatch(last_word(given)) for given in call.args)
+
+
+def _is_written_out(node: ast.expr) -> bool:
+    """Whether it is numbers in the text of the program, or a list of what is at hand."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return all(isinstance(part, ast.Name) or _is_written_out(part) for part in node.elts)
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.UnaryOp) and _is_written_out(node.operand))
+
+
+def _is_computed_here(scene: Scene, node: ast.expr) -> bool:
+    """Whether a model computes it by numpy: no batch is made in a model."""
+    inside = scene.source.function(node)
+    function = scene.project.functions.get(inside) if inside is not None else None
+    if function is None or function.owner is None or not scene.project.is_module(function.owner):
+        return False
+    made = scene.project.assigned(scene.source, node, node.id) if isinstance(node, ast.Name) else node
+    return made is not None and any(
+        scene.name(part.func).startswith("numpy.") for part in ast.walk(made) if isinstance(part, ast.Call)
+    )
+
+
+def _made_there(scene: Scene, call: ast.Call, maker: ast.Call) -> tuple[Edit, ...]:
+    """`torch.zeros(3).to(device)` becomes `torch.zeros(3, device=device)`, where that gives the same numbers."""
+    assert isinstance(call.func, ast.Attribute)
+    name, where = last_word(maker.func), _place(call)
+    counts = name == "arange" and len(maker.args) == 1
+    if where is None or not (name in _SAME_EVERYWHERE or counts) or not _only_casts(call.func.value, maker):
+        return ()
+    if call.lineno != call.end_lineno:
+        return ()
+    text = scene.source.text
+    base, made = ast.get_source_segment(text, call.func.value), ast.get_source_segment(text, maker)
+    if base is None or made is None or not base.startswith(made) or not (maker.args or maker.keywords):
+        return ()
+    given = made[:-1].rstrip().removesuffix(",")
+    return (replace(call, f"{given}, device={where}){base[len(made) :]}"),)
+
+
+def _place(call: ast.Call) -> str | None:
+    """Where a call moves a tensor, as source; None if it does something else as well."""
+    if last_word(call.func) == "cuda":
+        return '"cuda"' if not call.args and not call.keywords else None
+    if len(call.args) != 1 or call.keywords:
+        return None
+    where = call.args[0]
+    return ast.unparse(where) if _DEVICE.fullmatch(last_word(where)) else None
+
+
+def _only_casts(node: ast.expr, maker: ast.Call) -> bool:
+    while node is not maker:
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _CASTS:
+            return False
+        node = node.func.value
+    return True
+
+
+# -- batches --------------------------------------------------------------------------------------------------------
+
+
+def _blocking(scene: Scene) -> Iterator[Match]:
+    pins = _pins(scene.project)
+    for call, loop in _batch_copies(scene):
+        if argument(call, "non_blocking", 1) is None and pins.surely(scene, loop):
+            yield Match(call, edits=(set_argument(call, "non_blocking", "True"),))
+
+
+def _in_vain(scene: Scene) -> Iterator[Match]:
+    pins = _pins(scene.project)
+    seen: set[ast.AST] = set()
+    for call, loop in _batch_copies(scene):
+        if is_constant(argument(call, "non_blocking"), True) and loop not in seen and pins.never():
+            seen.add(loop)
+            yield Match(call)
+
+
+def _batch_copies(scene: Scene) -> Iterator[tuple[ast.Call, ast.For]]:
+    """What moves a part of the batch that a training loop was handed, and that loop."""
+    if any(name.partition(".")[0] in ("accelerate", "lightning", "ignite") for name in scene.source.imports.values()):
+        return  # they move batches themselves
+    for call in scene.source.all(ast.Call):
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in _MOVES or not _moves(call):
+            continue
+        loop = scene.heat.training_loop(scene.source, call)
+        if not isinstance(loop, ast.For) or not scene.heat.is_in_step(scene.source, call):
+            continue
+        if _first_name(call.func.value) in _batch_names(loop):
+            yield call, loop
+
+
+def _moves(call: ast.Call) -> bool:
+    return not has_stars(call) and (
+        last_word(call.func) == "cuda"
+        or any(_DEVICE.fullmatch(last_word(given)) for given in call.args[:1])
+        or argument(call, "device") is not None
+    )
+
+
+def _batch_names(loop: ast.For) -> set[str]:
+    """The names that a loop gives to its batch and, where those are taken apart first, to its parts."""
+    if isinstance(loop.iter, ast.Call) and last_word(loop.iter.func) in ("range", "count", "trange"):
+        return set()
+    names = {part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)}
+    for statement in loop.body:
+        if isinstance(statement, ast.Assign) and _is_part(statement.value, names):
+            names |= {part.id for part in ast.walk(statement.targets[0]) if isinstance(part, ast.Name)}
+    return names
+
+
+def _is_part(node: ast.expr, names: set[str]) -> bool:
+    """`batch`, `batch["image"]`, `batch["image"], batch["mask"]`"""
+    if isinstance(node, ast.Tuple):
+        return all(_is_part(part, names) for part in node.elts)
+    return isinstance(node, (ast.Name, ast.Subscript)) and _first_name(node) in names
+
+
+def _first_name(node: ast.expr) -> str:
+    """`batch` of `batch["image"].float()`"""
+    while isinstance(node, (ast.Subscript, ast.Attribute, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+class _Pins:
+    """Which loaders of a project pin the memory of their batches."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._loaders = [
+            (source, call)
+            for source in project.sources
+            for call in source.all(ast.Call)
+            if last_word(call.func) == _LOADS
+        ]
+        self._is_spoken_of = any("pin_memory" in source.text for source in project.sources)
+
+    def surely(self, scene: Scene, loop: ast.For) -> bool:
+        """Whether the loader that a loop goes through pins; all that there are, where it is not known which."""
+        own = self._loader(scene.source, loop.iter)
+        here = [(source, call) for source, call in self._loaders if source is scene.source]
+        loaders = [(scene.source, own)] if own is not None else here or self._loaders
+        return bool(loaders) and all(self._is_pinned(source, call) for source, call in loaders)
+
+    def _is_pinned(self, source: Source, call: ast.Call) -> bool:
+        """By its own argument, or by one of those in `**settings`."""
+        given = [argument(call, "pin_memory", 7), *self._in_stars(source, call)]
+        return any(is_constant(value, True) for value in given)
+
+    def _in_stars(self, source: Source, call: ast.Call) -> Iterator[ast.expr | None]:
+        for keyword in call.keywords:
+            if keyword.arg is None and isinstance(keyword.value, ast.Name):
+                made = self._project.assigned(source, keyword.value, keyword.value.id)
+                if isinstance(made, ast.Call) and last_word(made.func) == "dict":
+                    yield argument(made, "pin_memory")
+                elif isinstance(made, ast.Dict):
+                    yield from (v for k, v in zip(made.keys, made.values, strict=True) if is_constant(k, "pin_memory"))
+
+    def never(self) -> bool:
+        """Whether there are loaders, and none of them can pin."""
+        return bool(self._loaders) and not self._is_spoken_of and not any(has_stars(call) for _, call in self._loaders)
+
+    def _loader(self, source: Source, node: ast.expr) -> ast.Call | None:
+        while isinstance(node, ast.Call) and node.args and last_word(node.func) != _LOADS:
+            node = node.args[0]  # enumerate(tqdm(loader))
+        made = self._project.assigned(source, node, node.id) if isinstance(node, ast.Name) else node
+        return made if isinstance(made, ast.Call) and last_word(made.func) == _LOADS else None
+
+
+_known: WeakKeyDictionary[Project, _Pins] = WeakKeyDictionary()
+
+
+def _pins(project: Project) -> _Pins:
+    if project not in _known:
+        _known[project] = _Pins(project)
+    return _known[project]
+
+
+_COPY_WAITS = "it is made in the host's memory, and its copy to the GPU waits until the GPU has come that far"
+
+RULES = (
+    Rule(
+        code="cpu-tensor-in-step",
+        message="a tensor is made on the CPU and copied to the GPU in every step",
+        costs=_COPY_WAITS,
+        instead="make it on the GPU: `device=`",
+        finding="sync-bound",
+        match=_made_on_host,
+    ),
+    Rule(
+        code="cpu-random-in-step",
+        message="random numbers are drawn on the CPU and copied to the GPU in every step",
+        costs=_COPY_WAITS,
+        instead="draw them on the GPU: `device=`",
+        unsafe="the GPU draws other numbers from the same seed",
+        risk="training",
+        finding="sync-bound",
+        match=_random_on_host,
+    ),
+    Rule(
+        code="blocking-copy",
+        message="the batch lies in pinned memory, yet its copy to the GPU is waited for",
+        costs="Python stands still while the batch is copied, instead of asking for the forward pass meanwhile",
+        instead="`non_blocking=True`",
+        fix="async-copy",
+        finding="transfer-bound",
+        match=_blocking,
+    ),
+    Rule(
+        code="nonblocking-without-pin",
+        message="`non_blocking=True`, but no loader pins memory: the copy is waited for all the same",
+        costs="a copy from memory that is not pinned goes through a buffer of the driver, and Python waits for it",
+        instead="`pin_memory=True` for the loader",
+        fix="pin",
+        finding="transfer-bound",
+        match=_in_vain,
+    ),
+)
