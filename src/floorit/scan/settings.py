@@ -35,6 +35,9 @@ class Settings:
             return node.value
         if node is None or hops == 0:
             return UNKNOWN
+        declared = self._project.entries.value_of(source, node) if isinstance(node, ast.expr) else None
+        if declared is not None:
+            return declared
         if isinstance(node, ast.Name):
             return self._named(source, node, hops - 1)
         if isinstance(node, ast.Attribute):

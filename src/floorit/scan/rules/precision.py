@@ -47,7 +47,8 @@ def _no_tf32(scene: Scene) -> Iterator[Match]:
     if not any(program.uses_gpu for program in scene.programs.of(scene.source)):
         return
     for assignment in scene.source.all(ast.Assign):
-        is_off = scene.name(assignment.targets[0]) in _TF32 and is_constant(assignment.value, False)
+        is_set = scene.name(assignment.targets[0]) in _TF32
+        is_off = is_set and scene.settings.value(scene.source, assignment.value) is False
         if is_off and _is_in_force(scene, assignment) and not _is_put_back(scene, assignment):
             yield Match(assignment)
     for call in scene.calls(Place.ONCE):

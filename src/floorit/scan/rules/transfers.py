@@ -160,8 +160,10 @@ def _only_casts(node: ast.expr, maker: ast.Call) -> bool:
 def _blocking(scene: Scene) -> Iterator[Match]:
     pins = _pins(scene.project)
     for call, loop in _batch_copies(scene):
-        if argument(call, "non_blocking", 1) is None and pins.surely(scene, loop):
-            yield Match(call, edits=(set_argument(call, "non_blocking", "True"),))
+        given = argument(call, "non_blocking", 1)
+        waits = given is None or scene.settings.value(scene.source, given) is False
+        if waits and pins.surely(scene, loop):
+            yield Match(call, edits=(set_argument(call, "non_blocking", "True"),) if given is None else ())
 
 
 def _in_vain(scene: Scene) -> Iterator[Match]:
