@@ -5,12 +5,13 @@ import io
 import json
 import re
 import runpy
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from floorit.cli import main
-from floorit.scan.rewrite import rewritten
+from floorit.scan.mend import changes
 from floorit.scan.rules import ALL
 from floorit.scan.scan import Result, scan
 
@@ -62,11 +63,6 @@ def test_every_rule_has_both(kind: list[Path]) -> None:
     assert {code_of(path) for path in kind} == set(RULES)
 
 
-def fixed(path: Path, text: str) -> str:
-    edits = [edit for finding in scan([path]).findings if finding.fixable for edit in finding.edits]
-    return rewritten(text, edits)
-
-
 def printed(path: Path) -> str:
     """What a program prints, its losses among it."""
     stream = io.StringIO()
@@ -86,9 +82,11 @@ def fixable() -> list[Path]:
 @pytest.mark.parametrize("path", fixable(), ids=lambda path: path.stem)
 def test_a_fixed_program_trains_to_the_same_losses_and_has_nothing_left_to_fix(path: Path, tmp_path: Path) -> None:
     changed = tmp_path / path.name
-    changed.write_text(fixed(path, path.read_text()))
+    changed.write_text(path.read_text())
+    (change,) = changes([changed])
+    change.write()
     assert changed.read_text() != path.read_text()
-    assert not [f for f in scan([changed]).findings if f.fixable]
+    assert changes([changed]) == []
     before = printed(path)
     assert "loss" in before, "the fixture prints its losses"
     assert printed(changed) == before
@@ -199,3 +197,66 @@ def test_where_nothing_trains_that_is_said(project: Path, capsys: pytest.Capture
     (project / "train.py").write_text("print('hello')\n")
     assert run_scan() == 0
     assert "no loop that trains was found" in capsys.readouterr().out
+
+
+# -- mending ----------------------------------------------------------------------------------------------------------
+
+BLOCKING = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+# Größe: 8 ≈ klein
+model = nn.Linear(4, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(
+    list(torch.randn(64, 4)),  # µ
+    batch_size=8,
+    shuffle=True,
+)
+for x in loader:
+    'ä'; loss = model(x.to("cuda")).square().mean()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.fixture
+def blocking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "train.py"
+    file.write_text(BLOCKING)
+    return file
+
+
+def test_a_diff_is_what_git_takes_and_nothing_is_touched(blocking: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_scan("--diff")
+    patch = capsys.readouterr().out
+    assert blocking.read_text() == BLOCKING
+    (blocking.parent / "p.patch").write_text(patch)
+    subprocess.run(["git", "apply", "p.patch"], cwd=blocking.parent, check=True)
+    assert blocking.read_text() == BLOCKING.replace(
+        "    shuffle=True,\n", "    shuffle=True,\n    pin_memory=True,\n"
+    ).replace('.to("cuda")', '.to("cuda", non_blocking=True)')
+
+
+def test_what_is_mended_is_mended_once(blocking: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blocking.chmod(0o640)
+    run_scan("--fix")
+    assert "2 places changed in train.py" in capsys.readouterr().err
+    once = blocking.read_text()
+    assert "pin_memory=True" in once
+    run_scan("--fix")
+    assert blocking.read_text() == once
+    assert blocking.stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in blocking.parent.iterdir()] == ["train.py"]
+
+
+def test_line_endings_and_encodings_stay_as_they_are(blocking: Path) -> None:
+    text = "# -*- coding: latin-1 -*-\n" + BLOCKING.replace("≈", "=").replace("µ", "u")
+    blocking.write_bytes(text.replace("\n", "\r\n").encode("latin-1"))
+    run_scan("--fix")
+    changed = blocking.read_bytes()
+    assert b"pin_memory=True" in changed
+    assert changed.count(b"\r\n") == changed.count(b"\n")
+    assert "Größe".encode("latin-1") in changed

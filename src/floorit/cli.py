@@ -261,7 +261,7 @@ def _scan(options: argparse.Namespace) -> int:
     wanted = preferences.settled(options.paths, options.select, options.ignore, options.exclude)
     result = scan.scan(options.paths, wanted.rules(), wanted.exclude)
     if options.diff or options.fix:
-        _mend(result, options)
+        _mend(options, wanted)
     if options.json:
         sys.stdout.buffer.write(scanned.to_json(result))
     elif not options.diff:
@@ -269,15 +269,15 @@ def _scan(options: argparse.Namespace) -> int:
     return 1 if (result.findings or result.problems) and not options.exit_zero else 0
 
 
-def _mend(result: scan.Result, options: argparse.Namespace) -> None:
+def _mend(options: argparse.Namespace, wanted: preferences.Preferences) -> None:
     from floorit.scan import mend  # LibCST takes 0.2 s to import, which other verbs need not wait for
 
-    for change in mend.changes(result.findings):
+    for change in mend.changes(options.paths, wanted.rules(), wanted.exclude):
         if options.diff:
             sys.stdout.write(change.diff())
         if options.fix:
             change.write()
-            print(f"floorit: {scanned.plural(change.count, 'finding')} mended in {change.file}", file=sys.stderr)
+            print(f"floorit: {scanned.plural(change.count, 'place')} changed in {change.file}", file=sys.stderr)
 
 
 def _env(options: argparse.Namespace) -> int:

@@ -86,6 +86,12 @@ class Entries:
         """
         return self._value(source, node, _HOPS)
 
+    def values_of(self, source: Source, node: ast.AST) -> list[Value]:
+        """What `cfg["x"]` is in each of the places that give it a value; none where that is not known of all."""
+        path = path_of(node)
+        given = self._given(source, path) if path else []
+        return [entry.value for entry in given] if all(entry.is_known for entry in given) else []
+
     def _value(self, source: Source, node: ast.AST, hops: int) -> Value:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             value = self._value(source, node.operand, hops)
@@ -106,12 +112,15 @@ class Entries:
         written = [statement for place, statement in self.writes.get(path[-1], ()) if place is source]
         if written:
             return _common((True, plain(statement.value)) for statement in written)
+        return _common((entry.is_known, entry.value) for entry in self._given(source, path))
+
+    def _given(self, source: Source, path: tuple[str, ...]) -> list[Entry]:
+        """The entries that give what is read there its value."""
         fits = [entry for entry in self.named(path[-1]) if tuple(entry.key.split(".")[-len(path) :]) == path]
         if any(entry.by != "file" and entry.path == source.path for entry in fits):
             # options of other programs say nothing about this one
             fits = [entry for entry in fits if entry.by == "file" or entry.path == source.path]
-        given = [e for e in _least_nested(fits) if e.by == "file" or e.value is not None or not e.is_known]
-        return _common((entry.is_known, entry.value) for entry in given)
+        return [e for e in _least_nested(fits) if e.by == "file" or e.value is not None or not e.is_known]
 
 
 def path_of(node: ast.AST) -> tuple[str, ...]:

@@ -197,12 +197,17 @@ def _compared(test: ast.Compare, values: Values) -> tuple[When, When]:
             return (taken, other) if equal else (other, taken)
     if any(isinstance(side, ast.Constant) and side.value is None for side in (test.left, *test.comparators)):
         return When.ALWAYS, When.ALWAYS
-    words = _words_of(last_word(test.left))
+    words = _words_of(last_word(_counted(test.left)))
     if words and _COUNTS.fullmatch(words[-1]):
         if equal or isinstance(test.ops[0], (ast.Lt, ast.LtE)):
             return When.SELDOM, When.ALWAYS
         return When.ALWAYS, (When.SELDOM if unequal else When.ALWAYS)
     return _named(test)
+
+
+def _counted(node: ast.expr) -> ast.expr:
+    """`step` of `step + 1`."""
+    return node.left if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant) else node
 
 
 def _named(test: ast.expr) -> tuple[When, When]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
-from itertools import groupby
-from operator import attrgetter
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from floorit.errors import OutputError
+from floorit.scan.edits import Edit
 from floorit.scan.rewrite import difference, rewritten
-from floorit.scan.rule import Finding
+from floorit.scan.rule import Finding, Rule
+from floorit.scan.rules import ALL
+from floorit.scan.scan import scan, shown
 from floorit.scan.source import decoded
+
+_ROUNDS = 5  # more than changes ever make each other possible
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +28,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     before: str
     after: str
     encoding: str
-    count: int  # findings that are gone with it
+    count: int  # of places in it
 
     def diff(self) -> str:
         """For `git apply`, if the file is named from where the repository begins."""
@@ -43,12 +47,29 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             raise OutputError(f"{self.file} cannot be written: {error.strerror}") from None
 
 
-def changes(findings: Iterable[Finding]) -> Iterator[Change]:
-    """What the findings that can be mended come to, file by file."""
-    wanted = sorted((finding for finding in findings if finding.fixable), key=attrgetter("file"))
-    for file, group in groupby(wanted, attrgetter("file")):
-        mended = list(group)
-        text, encoding = decoded(Path(file).read_bytes())
-        after = rewritten(text, [edit for finding in mended for edit in finding.edits])
-        if after != text:
-            yield Change(file=file, before=text, after=after, encoding=encoding, count=len(mended))
+def changes(paths: Iterable[Path], rules: tuple[Rule, ...] = ALL, exclude: tuple[str, ...] = ()) -> list[Change]:
+    """What can be mended, file by file, until nothing is left: one change may make another possible."""
+    paths = list(paths)
+    texts: dict[Path, str] = {}
+    counts: Counter[Path] = Counter()
+    for _ in range(_ROUNDS):
+        wanted = _edits(scan(paths, rules, exclude, texts).findings)
+        if not wanted:
+            break
+        for path, edits in wanted.items():
+            texts[path] = rewritten(texts[path] if path in texts else decoded(path.read_bytes())[0], edits)
+            counts[path] += len(edits)
+    return [_change(path, text, counts[path]) for path, text in sorted(texts.items())]
+
+
+def _edits(findings: Iterable[Finding]) -> dict[Path, list[Edit]]:
+    wanted: dict[Path, list[Edit]] = defaultdict(list)
+    for finding in findings:
+        if finding.fixable:
+            wanted[Path(finding.file).absolute()] += finding.edits
+    return wanted
+
+
+def _change(path: Path, after: str, count: int) -> Change:
+    before, encoding = decoded(path.read_bytes())
+    return Change(file=shown(path), before=before, after=after, encoding=encoding, count=count)

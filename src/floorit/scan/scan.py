@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -29,13 +30,18 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     problems: list[Problem]
 
 
-def scan(paths: Iterable[Path], rules: tuple[Rule, ...] = ALL, exclude: tuple[str, ...] = ()) -> Result:
-    """Of every Python file there."""
+def scan(
+    paths: Iterable[Path],
+    rules: tuple[Rule, ...] = ALL,
+    exclude: tuple[str, ...] = (),
+    texts: Mapping[Path, str] = MappingProxyType({}),
+) -> Result:
+    """Of every Python file there; `texts` has what is to be read in the place of some of them, by their whole path."""
     paths = list(paths)
     sources, problems = [], []
     for path in files.python(paths, exclude):
         try:
-            sources.append(read(path))
+            sources.append(read(path, texts.get(path.absolute())))
         except Unreadable as error:
             problems.append(Problem(file=shown(path), line=error.line, reason=error.reason))
     whole = Whole(Project(sources, files.configs(paths, exclude)))

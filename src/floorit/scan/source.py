@@ -142,10 +142,11 @@ class Source(File):
         return self._names[node]
 
 
-def read(path: Path) -> Source:
-    """Parse a file, or say why that can't be done."""
+def read(path: Path, text: str | None = None) -> Source:
+    """Parse a file, or a text in its place, or say why that can't be done."""
     try:
-        text, _ = decoded(path.read_bytes())
+        if text is None:
+            text, _ = decoded(path.read_bytes())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of other people's escapes
             tree = ast.parse(text, filename=str(path))

@@ -22,7 +22,7 @@ for epoch in range(3):
         losses.append(loss.detach())
         if step % 10 == 0:
             print(loss.item())
-        if step == 0:
+        if step + 1 in (1, 20):
             print(loss.item())
         scale = np.float32(0.5).item()
         if step % 10 != 0:

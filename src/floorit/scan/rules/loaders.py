@@ -55,8 +55,7 @@ def _fixed(scene: Scene) -> Iterator[Match]:
 def _no_persistent(scene: Scene) -> Iterator[Match]:
     for loader in _training(scene):
         given = loader.given("num_workers")
-        has_workers = (_is_number(loader.workers) and loader.workers != 0) or _is_of_cores(scene, given)
-        if not has_workers or not loader.lacks("persistent_workers"):
+        if not (_has_workers(scene, loader) or _is_of_cores(scene, given)) or not loader.lacks("persistent_workers"):
             continue
         is_kept = not any(isinstance(here, (ast.For, ast.While)) for here in scene.source.around(loader.call))
         if is_kept and not _is_changed(loader) and any(program.takes_several_passes for program in loader.programs):
@@ -85,6 +84,14 @@ def _pinned(scene: Scene, loader: Loader, given: ast.expr | None) -> tuple[Edit,
     if not is_plain or not loader.made or is_elsewhere:
         return ()
     return (set_argument(loader.call, "pin_memory", "True"),)
+
+
+def _has_workers(scene: Scene, loader: Loader) -> bool:
+    """Whether there are some, whichever of its settings counts."""
+    given = loader.given("num_workers")
+    known = scene.project.entries.values_of(scene.source, given) if given is not None else []
+    values: list[object] = [*known] or [loader.workers]
+    return all(_is_number(value) and value != 0 for value in values)
 
 
 def _is_number(value: object) -> bool:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from weakref import WeakKeyDictionary
 
 from floorit.scan.edits import Edit, replace, set_argument
 from floorit.scan.kinds import Kind
-from floorit.scan.project import Project
+from floorit.scan.loaders import Loader
 from floorit.scan.rule import Match, Rule, Scene
-from floorit.scan.source import Source, argument, has_stars, is_constant, last_word
+from floorit.scan.source import COMPREHENSIONS, Source, argument, has_stars, is_constant, last_word
 
 _FILLED = frozenset("zeros ones full empty eye arange linspace logspace".split())
 _RANDOM = frozenset("rand randn randint randperm normal".split())
@@ -20,7 +19,7 @@ _SAME_EVERYWHERE = frozenset("zeros ones full eye".split())  # to the last bit, 
 _CASTS = frozenset("float long int bool double unsqueeze view reshape repeat expand".split())
 _DEVICE = re.compile(r"(?:\w+_)?(?:device|gpu|gpu_id|rank)", re.IGNORECASE)
 _MOVES = ("to", "cuda")
-_LOADS = "DataLoader"
+_HOPS = 3  # from the training loop to a function that is handed its batch
 
 
 # -- tensors that are made in the host's memory -----------------------------------------------------------------------
@@ -158,19 +157,17 @@ def _only_casts(node: ast.expr, maker: ast.Call) -> bool:
 
 
 def _blocking(scene: Scene) -> Iterator[Match]:
-    pins = _pins(scene.project)
-    for call, loop in _batch_copies(scene):
+    for call, _ in _batch_copies(scene):
         given = argument(call, "non_blocking", 1)
         waits = given is None or scene.settings.value(scene.source, given) is False
-        if waits and pins.surely(scene, loop):
+        if waits and _is_pinned(scene):
             yield Match(call, edits=(set_argument(call, "non_blocking", "True"),) if given is None else ())
 
 
 def _in_vain(scene: Scene) -> Iterator[Match]:
-    pins = _pins(scene.project)
     seen: set[ast.AST] = set()
     for call, loop in _batch_copies(scene):
-        if is_constant(argument(call, "non_blocking"), True) and loop not in seen and pins.never():
+        if is_constant(argument(call, "non_blocking"), True) and loop not in seen and _pins_nothing(scene):
             seen.add(loop)
             yield Match(call)
 
@@ -182,19 +179,48 @@ def _batch_copies(scene: Scene) -> Iterator[tuple[ast.Call, ast.For]]:
     for call in scene.source.all(ast.Call):
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in _MOVES or not _moves(call):
             continue
-        loop = scene.heat.training_loop(scene.source, call)
-        if not isinstance(loop, ast.For) or not scene.heat.is_in_step(scene.source, call):
-            continue
-        if _first_name(call.func.value) in _batch_names(loop):
-            yield call, loop
+        if scene.heat.is_in_step(scene.source, call):
+            loop = _loop_of_batch(scene, scene.source, call, _first_name(call.func.value))
+            if loop is not None:
+                yield call, loop
+
+
+def _loop_of_batch(scene: Scene, source: Source, node: ast.AST, name: str, hops: int = _HOPS) -> ast.For | None:
+    """The training loop whose batch is called so at a node, there or in a function that is handed it."""
+    whole = _taken_from(source, node, name)
+    loop = scene.heat.training_loop(source, node)
+    if loop is not None:
+        return loop if isinstance(loop, ast.For) and whole in _batch_names(loop) else None
+    inside = source.function(node)
+    function = scene.project.functions[inside] if inside is not None else None
+    if function is None or whole not in function.parameters or not hops:
+        return None
+    for caller, call in scene.heat.callers.get(function, ()):
+        given = argument(call, whole, function.parameters.index(whole))
+        if isinstance(given, ast.Name) and (found := _loop_of_batch(scene, caller, call, given.id, hops - 1)):
+            return found
+    return None
+
+
+def _taken_from(source: Source, node: ast.AST, name: str) -> str:
+    """`batch` for `value` in `{key: value.to(device) for key, value in batch.items()}`; else the name itself."""
+    for here in source.around(node):
+        for part in here.generators if isinstance(here, COMPREHENSIONS) else ():
+            if name in {target.id for target in ast.walk(part.target) if isinstance(target, ast.Name)}:
+                return _first_name(part.iter)
+    return name
 
 
 def _moves(call: ast.Call) -> bool:
     return not has_stars(call) and (
         last_word(call.func) == "cuda"
-        or any(_DEVICE.fullmatch(last_word(given)) for given in call.args[:1])
+        or any(_DEVICE.fullmatch(last_word(given)) or _is_cuda(given) for given in call.args[:1])
         or argument(call, "device") is not None
     )
+
+
+def _is_cuda(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and str(node.value).startswith("cuda")
 
 
 def _batch_names(loop: ast.For) -> set[str]:
@@ -222,58 +248,25 @@ def _first_name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-class _Pins:
-    """Which loaders of a project pin the memory of their batches."""
-
-    def __init__(self, project: Project) -> None:
-        self._project = project
-        self._loaders = [
-            (source, call)
-            for source in project.sources
-            for call in source.all(ast.Call)
-            if last_word(call.func) == _LOADS
-        ]
-        self._is_spoken_of = any("pin_memory" in source.text for source in project.sources)
-
-    def surely(self, scene: Scene, loop: ast.For) -> bool:
-        """Whether the loader that a loop goes through pins; all that there are, where it is not known which."""
-        own = self._loader(scene.source, loop.iter)
-        here = [(source, call) for source, call in self._loaders if source is scene.source]
-        loaders = [(scene.source, own)] if own is not None else here or self._loaders
-        return bool(loaders) and all(self._is_pinned(source, call) for source, call in loaders)
-
-    def _is_pinned(self, source: Source, call: ast.Call) -> bool:
-        """By its own argument, or by one of those in `**settings`."""
-        given = [argument(call, "pin_memory", 7), *self._in_stars(source, call)]
-        return any(is_constant(value, True) for value in given)
-
-    def _in_stars(self, source: Source, call: ast.Call) -> Iterator[ast.expr | None]:
-        for keyword in call.keywords:
-            if keyword.arg is None and isinstance(keyword.value, ast.Name):
-                made = self._project.assigned(source, keyword.value, keyword.value.id)
-                if isinstance(made, ast.Call) and last_word(made.func) == "dict":
-                    yield argument(made, "pin_memory")
-                elif isinstance(made, ast.Dict):
-                    yield from (v for k, v in zip(made.keys, made.values, strict=True) if is_constant(k, "pin_memory"))
-
-    def never(self) -> bool:
-        """Whether there are loaders, and none of them can pin."""
-        return bool(self._loaders) and not self._is_spoken_of and not any(has_stars(call) for _, call in self._loaders)
-
-    def _loader(self, source: Source, node: ast.expr) -> ast.Call | None:
-        while isinstance(node, ast.Call) and node.args and last_word(node.func) != _LOADS:
-            node = node.args[0]  # enumerate(tqdm(loader))
-        made = self._project.assigned(source, node, node.id) if isinstance(node, ast.Name) else node
-        return made if isinstance(made, ast.Call) and last_word(made.func) == _LOADS else None
+def _is_pinned(scene: Scene) -> bool:
+    """Whether every loader that may feed the file's training pins the memory of its batches."""
+    loaders = [loader for loader in _loaders(scene) if loader.trains]
+    given = [(loader.source, loader.given("pin_memory")) for loader in loaders]
+    return bool(given) and all(scene.settings.value(source, value) is True for source, value in given)
 
 
-_known: WeakKeyDictionary[Project, _Pins] = WeakKeyDictionary()
+def _pins_nothing(scene: Scene) -> bool:
+    """Whether there are loaders, and none of them can pin."""
+    loaders = _loaders(scene)
+    return bool(loaders) and not any(
+        "pin_memory" in loader.source.words or has_stars(loader.call) for loader in loaders
+    )
 
 
-def _pins(project: Project) -> _Pins:
-    if project not in _known:
-        _known[project] = _Pins(project)
-    return _known[project]
+def _loaders(scene: Scene) -> list[Loader]:
+    """Those that the file's programs make."""
+    sources = {source for program in scene.programs.of(scene.source) for source in program.sources}
+    return [loader for source in sources for loader in scene.loaders.of(source)]
 
 
 _COPY_WAITS = "it is made in the host's memory, and its copy to the GPU waits until the GPU has come that far"
