@@ -33,15 +33,14 @@ class Habit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def files(processes: Iterable[Process]) -> list[str]:
-    """The program's own files that a look at any stack has met."""
-    met = {
-        place.file
-        for process in processes
-        for sample in process.samples
-        for place in (*sample.stack, *([sample.user] if sample.user is not None else []))
-        if place.is_users
-    }
-    return sorted(file for file in met if file.endswith(".py"))
+    """The program's own files that a look at any stack has met, and the files of settings that it has read."""
+    met: set[str] = set()
+    for process in processes:
+        met.update(str(note["path"]) for note in process.configs)
+        for sample in process.samples:
+            places = (*sample.stack, *([sample.user] if sample.user is not None else []))
+            met.update(place.file for place in places if place.is_users and place.file.endswith(".py"))
+    return sorted(met)
 
 
 def find(read: list[Finding], ledger: Ledger, points: list[SyncPoint], workers: Process | None) -> list[Habit]:

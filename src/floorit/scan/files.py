@@ -15,8 +15,9 @@ _CONFIGS = {".yaml", ".yml", ".json", ".toml"}
 
 
 def python(paths: Iterable[Path], exclude: tuple[str, ...] = ()) -> list[Path]:
-    """Every Python file there, once, in order. A file that is named itself is read whatever it is called."""
-    return _unique(_found(paths, {".py"}, exclude))
+    """Every Python file there, once, in order. A file that is named itself is read whatever it is called, but for
+    files of settings."""
+    return _unique(path for path in _found(paths, {".py"}, exclude) if path.suffix not in _CONFIGS)
 
 
 def configs(paths: Iterable[Path], exclude: tuple[str, ...] = ()) -> list[Path]:
