@@ -9,8 +9,11 @@ from pathlib import Path
 
 from floorit.errors import UsageError
 
-# Folders that hold no code of the project's own, or code that is not there to train.
-_NOT_OURS = {"node_modules", "site-packages", "__pycache__", "build", "dist", "venv", "env", "tests", "test"}
+# Folders that hold no code of the project's own, code that is not there to train, or what a run has left.
+_NOT_OURS = frozenset(
+    "node_modules site-packages __pycache__ build dist venv env tests test log logs runs outputs wandb lightning_logs"
+    " checkpoints".split()
+)
 _CONFIGS = {".yaml", ".yml", ".json", ".toml"}
 
 

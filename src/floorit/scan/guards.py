@@ -17,7 +17,7 @@ _SELDOM = re.compile(
 )
 _COUNTS = re.compile(r"i|ii|j|k|n|ni|it|idx|index|step|steps|iter|iters|iteration|batch|epoch|count|counter|t")
 _EVALUATES = re.compile(
-    r"val|valid|validate|validation|eval|evaluate|evaluation|evaluating|test|testing|infer\w*|predict\w*"
+    r"val|valid|validate|validation|eval|evaluat\w*|test|testing|infer\w*|predict\w*"
     r"|visuali[sz]\w*|demo|export|exporter|detect|hubconf|benchmarks?|onnx|nms|suppression|postprocess"
 )
 _SAMPLES = re.compile(r"samples?|sampling|generate|demo|visuali[sz]e|images|show|plot|export")
@@ -25,6 +25,7 @@ _TRAINS = re.compile(r"train|training|trains")
 # Options that whoever trains gives, whatever their default is.
 _OF_THE_MACHINE = re.compile(r"cuda|gpus?|device|ddp|dist|distributed|parallel|multi\w*|rank|world|master|main")
 _WHO = frozenset("rank main master local global world primary zero writer tensorboard tb wandb mlflow cuda".split())
+_COMMON_CLASSES = re.compile(r".*Tensor|.*Module|.*Parallel.*|Parameter|Mapping|Sequence|Iterable|Number|Path|.*Error")
 _EXITS = ("exit", "quit", "_exit", "abort")
 _ENDS = (ast.Continue, ast.Return, ast.Break, ast.Raise)
 
@@ -161,7 +162,17 @@ def branches(test: ast.expr, values: Values) -> tuple[When, When]:
         return _compared(test, values)
     if _is_modulo(test):  # if step % 10:
         return (When.SELDOM, When.ALWAYS) if _is_every(test, values) else (When.ALWAYS, When.SELDOM)
+    if _asks_for_own_class(test):
+        return When.SELDOM, When.ALWAYS
     return _by_default(test, values) or _named(test)
+
+
+def _asks_for_own_class(test: ast.expr) -> bool:
+    """`isinstance(sampler, LossAwareSampler)`: one of several that the project has; not what torch or Python has."""
+    if not isinstance(test, ast.Call) or last_word(test.func) != "isinstance" or len(test.args) != 2:
+        return False
+    name = last_word(test.args[1])
+    return name[:1].isupper() and not _COMMON_CLASSES.fullmatch(name)
 
 
 def _is_modulo(node: ast.AST) -> TypeGuard[ast.BinOp]:
@@ -246,8 +257,9 @@ def samples(name: str) -> bool:
 
 
 def evaluates(name: str) -> bool:
-    """Whether a function of this name is there to evaluate."""
-    return any(_EVALUATES.fullmatch(word) for word in _words_of(name)) and not trains(name)
+    """Whether something of this name is there to evaluate."""
+    is_after = "postprocess" in name.lower().replace("_", "")
+    return (is_after or any(_EVALUATES.fullmatch(word) for word in _words_of(name))) and not trains(name)
 
 
 def trains(name: str) -> bool:

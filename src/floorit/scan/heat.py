@@ -110,6 +110,11 @@ class Heat:
         ]
         return not callers or (hops > 0 and any(self.is_surely_in_step(w, call, hops - 1) for w, call in callers))
 
+    def loops_of(self, source: Source) -> list[ast.AST]:
+        """Those of a file that take a step each time round."""
+        loops: list[ast.AST] = [*source.all(ast.For), *source.all(ast.While)]
+        return [loop for loop in loops if loop in self.loops]
+
     def training_loop(self, source: Source, node: ast.AST) -> ast.AST | None:
         """The innermost loop around a node, in the same function, that takes a step each time round."""
         return next((loop for loop in _loops(source, node) if loop in self.loops), None)
@@ -330,7 +335,7 @@ def _is_evaluation(function: Function) -> bool:
     """By its name: what only needs no gradients may well run in every step, to match targets or to average weights."""
     if any(spares_gradients(function.source, decorator) for decorator in function.decorators):
         return evaluates(function.name) or samples(function.name)
-    return evaluates(function.name)
+    return evaluates(function.name) or (function.owner is not None and evaluates(function.owner.name))
 
 
 def _hooks(project: Project, owner: Class) -> Iterator[Function]:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from enum import Enum
+from typing import Protocol
 
 from floorit.scan.heat import BACKWARD, Heat
 from floorit.scan.project import Function, Project
@@ -50,18 +51,68 @@ class Kind(Enum):
     GIVEN = "on the device, if it is a tensor: handed to a model, or one of several things that it returns"
 
 
+class Lookup(Protocol):
+    """Kinds by name."""
+
+    def get(self, name: str, /) -> Kind | None: ...
+
+
+class _Names(dict[str, Kind]):
+    """The names of a function: what each is at its end, and what it has been on the way, in the order of the text."""
+
+    def __init__(self, known: dict[str, Kind] | None = None) -> None:
+        super().__init__(known or {})
+        self.line = 0  # that is being read
+        self._steps: dict[str, list[tuple[int, Kind | None]]] = {}
+
+    def begin(self) -> None:
+        """The text is read once more."""
+        self._steps.clear()
+
+    def note(self, name: str, kind: Kind | None) -> None:
+        """From this line on it is that; None: nobody knows what."""
+        self._steps.setdefault(name, []).append((self.line, kind))
+
+    def __setitem__(self, name: str, kind: Kind) -> None:
+        super().__setitem__(name, kind)
+        self.note(name, kind)
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name)
+        self.note(name, None)
+
+    def before(self, node: ast.AST) -> _Before:
+        """As they are where a node stands."""
+        return _Before(self, getattr(node, "lineno", self.line + 1))
+
+    def at(self, name: str, line: int) -> Kind | None:
+        """What a name was last set to above a line; where it is only set below, in a loop, what it is at the end."""
+        earlier = [kind for set_at, kind in self._steps.get(name, ()) if set_at < line]
+        return earlier[-1] if earlier else self.get(name)
+
+
+class _Before:
+    """The names of a function, above one of its lines."""
+
+    def __init__(self, names: _Names, line: int) -> None:
+        self._names, self._line = names, line
+
+    def get(self, name: str, /) -> Kind | None:
+        return self._names.at(name, self._line)
+
+
 class Kinds:
     """Of the functions of a project."""
 
     def __init__(self, project: Project, heat: Heat) -> None:
         self._project, self._heat = project, heat
-        self._known: dict[tuple[Source, ast.AST | None], dict[str, Kind]] = {}
+        self._known: dict[tuple[Source, ast.AST | None], _Names] = {}
         self._on_host: dict[Source, bool] = {}
         self._sets: dict[Source, dict[ast.AST | None, list[ast.stmt]]] = {}
 
     def of(self, source: Source, node: ast.AST) -> Kind | None:
         """What an expression is; None where it is no tensor, or that can't be told."""
-        kind = self._kind(source, node, self._names(source, source.function(node)))
+        kind = self._kind(source, node, self._names(source, source.function(node)).before(node))
         return Kind.HOST if kind is not None and self.trains_on_host(source) else kind
 
     def trains_on_host(self, source: Source) -> bool:
@@ -83,26 +134,28 @@ class Kinds:
 
     # -- names of a function --------------------------------------------------------------------------------------
 
-    def _names(self, source: Source, inside: ast.AST | None) -> dict[str, Kind]:
+    def _names(self, source: Source, inside: ast.AST | None) -> _Names:
         key = (source, inside)
         if key not in self._known:
-            self._known[key] = {}  # for functions that call themselves
+            self._known[key] = _Names()  # for functions that call themselves
             self._known[key] = self._learn(source, inside)
         return self._known[key]
 
-    def _learn(self, source: Source, inside: ast.AST | None) -> dict[str, Kind]:
-        outer = {}
+    def _learn(self, source: Source, inside: ast.AST | None) -> _Names:
+        outer: dict[str, Kind] = {}
         function = self._project.functions.get(inside) if inside is not None else None
         if function is not None:
             outer = dict(self._names(source, source.function(function.node)))
             for name in _all_parameters(function):
                 outer.pop(name, None)
             outer.update(self._parameters(function))
-        names: dict[str, Kind] = outer
+        names = _Names(outer)
         nodes = self._bindings(source).get(inside, [])
         losses = self._goes_backward(source, inside)
         for _ in range(_PASSES):
+            names.begin()
             for node in nodes:
+                names.line = node.lineno
                 self._assign(source, node, names)
             names.update(dict.fromkeys(losses, Kind.DEVICE))
         return names
@@ -123,7 +176,7 @@ class Kinds:
         calls = function.calls if function is not None else [c for c in source.all(ast.Call) if not source.function(c)]
         return {dotted(loss) for call in calls for loss in [loss_of(call)] if loss is not None} - {""}
 
-    def _assign(self, source: Source, node: ast.AST, names: dict[str, Kind]) -> None:
+    def _assign(self, source: Source, node: ast.AST, names: _Names) -> None:
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 self._bind(source, target, node.value, names)
@@ -134,6 +187,9 @@ class Kinds:
             if isinstance(node.target, ast.Name) and kind is not None:
                 names[node.target.id] = kind
         elif isinstance(node, ast.For):
+            for part in ast.walk(node.target):
+                if isinstance(part, ast.Name):
+                    names.note(part.id, None)
             for target, value in _turns(node.target, node.iter):
                 kind = self._kind(source, value, names)
                 if kind is not None and isinstance(target, ast.Name):
@@ -166,7 +222,7 @@ class Kinds:
         for source, call in self._heat.callers.get(function, ()):
             if has_stars(call):
                 continue
-            caller = self._names(source, source.function(call))
+            caller = self._names(source, source.function(call)).before(call)
             for position, name in enumerate(names):
                 given = argument(call, name, position)
                 kind = self._kind(source, given, caller) if given is not None else None
@@ -179,7 +235,7 @@ class Kinds:
 
     # -- expressions ----------------------------------------------------------------------------------------------
 
-    def _kind(self, source: Source, node: ast.AST, names: dict[str, Kind]) -> Kind | None:
+    def _kind(self, source: Source, node: ast.AST, names: Lookup) -> Kind | None:
         if isinstance(node, ast.Name):
             return names.get(node.id)
         if isinstance(node, ast.Attribute):
@@ -206,11 +262,11 @@ class Kinds:
             return self._joined(source, tuple(node.elts), names)
         return None
 
-    def _joined(self, source: Source, nodes: tuple[ast.AST, ...], names: dict[str, Kind]) -> Kind | None:
+    def _joined(self, source: Source, nodes: tuple[ast.AST, ...], names: Lookup) -> Kind | None:
         kinds = [self._kind(source, node, names) for node in nodes]
         return next((kind for kind in (Kind.DEVICE, Kind.GIVEN, Kind.HOST) if kind in kinds), None)
 
-    def _called(self, source: Source, call: ast.Call, names: dict[str, Kind]) -> Kind | None:
+    def _called(self, source: Source, call: ast.Call, names: Lookup) -> Kind | None:
         function = call.func
         name = source.name(function)
         last = last_word(function)
@@ -238,7 +294,7 @@ class Kinds:
             return Kind.DEVICE
         return None
 
-    def _of_torch(self, source: Source, call: ast.Call, last: str, names: dict[str, Kind]) -> Kind | None:
+    def _of_torch(self, source: Source, call: ast.Call, last: str, names: Lookup) -> Kind | None:
         if last in _NO_TENSORS or last.startswith(_ASKS) or not last[:1].islower():
             return None
         if last == "clip_grad_norm_":

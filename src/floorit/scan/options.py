@@ -16,6 +16,7 @@ from floorit.scan.source import Source, argument, dotted, last_word
 By = Literal["file", "option", "field", "assignment"]
 _ADDS = ("add_argument", "add_arg")
 _OF_SETTINGS = re.compile(r".*(?:Args|Arguments|Config|Configuration|Cfg|Options|Opts?|Settings|Params|HParams|Flags)")
+_NAMESPACES = ("HParams", "SimpleNamespace", "EasyDict", "edict", "AttrDict", "ConfigDict", "Munch")
 _FLAGS = ("DEFINE_integer", "DEFINE_float", "DEFINE_bool", "DEFINE_boolean", "DEFINE_string", "DEFINE_enum")
 
 
@@ -43,7 +44,9 @@ def of(source: Source) -> Iterator[Entry]:
             name = _destination(call)
             if name:
                 yield _entry(source, name, _default(call), call, "option")
-        elif isinstance(call.func, ast.Attribute) and call.func.attr == "set_defaults":
+        elif (isinstance(call.func, ast.Attribute) and call.func.attr == "set_defaults") or last_word(
+            call.func
+        ) in _NAMESPACES:
             for keyword in call.keywords:
                 if keyword.arg is not None:
                     yield _entry(source, keyword.arg, keyword.value, call, "option")

@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TypeAlias
 
-from floorit.scan.guards import evaluates
+from floorit.scan.guards import evaluates, trains
 from floorit.scan.heat import Heat
 from floorit.scan.project import Project
 from floorit.scan.settings import Settings
 from floorit.scan.source import Source, last_word
 
-_OTHER_PURPOSE = re.compile(r"demo|export|convert|visuali[sz]e|benchmark|setup|conftest|hubconf|sample|generate")
+_OTHER_PURPOSE = re.compile(
+    r"demo|export|convert\w*|visuali[sz]e|benchmark|setup|conftest|hubconf|sample|generate|metrics?|projector|finder"
+    r"|preprocess\w*|prepare|download|plot|show|infer\w*|predict|synthesi[sz]e|interpolate"
+)
 _TESTS = ("test_utils", "testing")
 _FRAMEWORKS = re.compile(r"LightningModule|LightningDataModule|TrainerCallback|EpochBasedRunner")
 _GPU = re.compile(r".*cuda.*|gpus?|gpu_ids?|Accelerator|LightningModule", re.IGNORECASE)
@@ -133,7 +136,7 @@ def _entries(project: Project, heat: Heat) -> Iterator[tuple[Source, frozenset[S
             covered.update(reached or ())
             yield source, reached
     for source in project.sources:
-        if source in heat.training and source not in covered and not _is_test(source):
+        if source in heat.training and source not in covered and not _has_other_purpose(source):
             yield source, project.reached(source)
 
 
@@ -158,4 +161,7 @@ def _is_test(source: Source) -> bool:
 
 
 def _has_other_purpose(source: Source) -> bool:
-    return _is_test(source) or evaluates(source.path.stem) or bool(_OTHER_PURPOSE.match(source.path.stem))
+    stem = source.path.stem
+    words = re.findall("[a-z]+", stem.lower())
+    has_other = any(_OTHER_PURPOSE.fullmatch(word) for word in words) and not trains(stem)
+    return _is_test(source) or evaluates(stem) or has_other

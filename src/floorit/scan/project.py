@@ -92,6 +92,7 @@ class Project:
         self._unpacked: dict[tuple[Source, ast.AST | None], dict[str, ast.expr]] = {}  # a, b = value
         self._packages = {source.path.parent for source in sources if source.path.name == "__init__.py"}
         self._imported: dict[Source, set[Source]] = {}
+        self._is_imported: set[Source] | None = None
         self._inner: dict[ast.AST, dict[str, Function]] = defaultdict(dict)  # functions defined in a function
         self._owners: dict[str, list[Class]] = defaultdict(list)  # of a method's name
         self._files: dict[str, list[Source]] = defaultdict(list)  # by the last word of the module
@@ -323,6 +324,16 @@ class Project:
             found |= new
             stack += new
         return frozenset(found)
+
+    def is_named(self, name: str) -> bool:
+        """Whether anything in the project has this name, or a short text that is it, besides its definition."""
+        return any(name in source.words for source in self.sources)
+
+    def is_imported(self, source: Source) -> bool:
+        """Whether another file imports it."""
+        if self._is_imported is None:
+            self._is_imported = {module for one in self.sources for module in self.imported(one)}
+        return source in self._is_imported
 
     def imported(self, source: Source) -> set[Source]:
         """The files that a file imports itself."""

@@ -46,9 +46,22 @@ class Reads:
         scope = self._scope(entry)
         if scope is None or entry.name in self._words_of(scope, live) or entry.name in self._computed:
             return False
+        if set(entry.key.split(".")[:-1]) & self._gone_through:
+            return False
         if entry.by == "file" and (entry.name in self._referred or _is_argument(entry, self._siblings(entry))):
             return False
         return self._is_handed_to_nobody(entry, scope) and self._is_understood(entry, scope)
+
+    @cached_property
+    def _gone_through(self) -> set[str]:
+        """Sections that the code takes entry by entry, whatever they are called: `cfg["optimizer"].items()`."""
+        return {
+            word
+            for source in self._code
+            for call in source.all(ast.Call)
+            if isinstance(call.func, ast.Attribute) and call.func.attr in ("items", "values", "keys")
+            for word in path_of(call.func.value)
+        }
 
     def _scope(self, entry: Entry) -> list[Source] | None:
         """The files that may read an entry; None where that can't be told."""

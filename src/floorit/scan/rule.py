@@ -12,7 +12,7 @@ from floorit.scan.configs import Config
 from floorit.scan.edits import Edit
 from floorit.scan.heat import Place
 from floorit.scan.reads import Reads
-from floorit.scan.source import Source
+from floorit.scan.source import Source, dotted
 from floorit.scan.whole import Whole
 
 _Expression = TypeVar("_Expression", bound=ast.expr)
@@ -51,19 +51,50 @@ class Scene:
             if place is None or self.heat.of(self.source, call) is place:
                 yield call, function.value
 
+    def is_reached(self, node: ast.AST) -> bool:
+        """Whether a program that trains comes to a node as its defaults have it."""
+        if not self.programs.of(self.source) or _is_demonstration(self, node) or self._is_unused(node):
+            return False
+        return self.settings.is_reached(self.source, node)
+
+    def _is_unused(self, node: ast.AST) -> bool:
+        """Whether it stands in a class that nothing names, nor makes by a decorator."""
+        around = [here for here in self.source.around(node) if isinstance(here, ast.ClassDef)]
+        return any(not here.decorator_list and not self.project.is_named(here.name) for here in around)
+
     def name(self, node: ast.AST) -> str:
         """The full name of what an expression refers to."""
         return self.source.name(node)
 
 
+def _is_demonstration(scene: Scene, node: ast.AST) -> bool:
+    """Whether it stands under `if __name__ == "__main__"` in a file that others import and that does not train."""
+    source = scene.source
+    is_under = any(isinstance(here, ast.If) and "__name__" in dotted(_left(here.test)) for here in source.around(node))
+    return is_under and source not in scene.heat.training and scene.project.is_imported(source)
+
+
+def _left(test: ast.expr) -> ast.AST:
+    return test.left if isinstance(test, ast.Compare) else test
+
+
 class Match:
     """One place at which a rule applies."""
 
-    def __init__(self, node: ast.AST | int, message: str = "", instead: str = "", edits: tuple[Edit, ...] = ()) -> None:
+    def __init__(
+        self,
+        node: ast.AST | int,
+        message: str = "",
+        instead: str = "",
+        edits: tuple[Edit, ...] = (),
+        *,
+        is_left_out: bool = False,
+    ) -> None:
         self.node = node  # or the line, in a file of settings
         self.message = message  # else the rule's own
         self.instead = instead  # likewise
         self.edits = edits  # that make the change; none: it is for a person to make
+        self.is_left_out = is_left_out  # what is wrong with it is that no program comes there by default
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):

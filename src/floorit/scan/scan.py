@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,6 +19,8 @@ from floorit.scan.rule import Finding, Match, Problem, Rule, Scene
 from floorit.scan.rules import ALL
 from floorit.scan.source import File, Source, Unreadable, read
 from floorit.scan.whole import Whole
+
+_WAITS = "sync-bound"  # the finding of a run under which waits for the GPU stand
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,14 +74,29 @@ def _of_file(
     found, problems = [], []
     for rule in rules:
         try:
-            matches = list(rule.match(scene)) if scene is not None else []
+            matches = [match for match in rule.match(scene) if _counts(scene, match)] if scene is not None else []
             if config is not None and rule.match_config is not None:
                 matches += rule.match_config(config, reads)
             found += [_finding(file, scene, rule, match) for match in matches]
         except Exception as error:
             reason = f"the rule {rule.code} failed: {type(error).__name__}: {error}"
             problems.append(Problem(file=shown(file.path), line=1, reason=reason))
-    return [finding for finding in found if not file.is_ignored(finding.line, finding.code)], problems
+    return [f for f in _once_a_statement(found) if not file.is_ignored(f.line, f.code)], problems
+
+
+def _counts(scene: Scene, match: Match) -> bool:
+    return isinstance(match.node, int) or match.is_left_out or scene.is_reached(match.node)
+
+
+def _once_a_statement(findings: list[Finding]) -> Iterator[Finding]:
+    """One habit in several places of a statement is one; and what waits for the GPU there waits once, as what it has to
+    wait for is done by then."""
+    seen = set()
+    for finding in findings:
+        habit = finding.finding if finding.finding == _WAITS else finding.code
+        if (habit, finding.lines) not in seen:
+            seen.add((habit, finding.lines))
+            yield finding
 
 
 def _finding(file: File, scene: Scene | None, rule: Rule, match: Match) -> Finding:

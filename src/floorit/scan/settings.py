@@ -28,6 +28,7 @@ class Settings:
     def __init__(self, project: Project, heat: Heat) -> None:
         self._project, self._heat = project, heat
         self._sources = {source.path: source for source in project.sources}
+        self._handed = {name for source in project.sources for name in _handed(source)}  # functions, among others
 
     def value(self, source: Source, node: ast.AST | None, hops: int = _HOPS) -> object:
         """What an expression is worth in a run that is given no options; UNKNOWN where the text does not tell."""
@@ -71,8 +72,15 @@ class Settings:
         function = self._project.functions[inside]
         callers = self._heat.callers.get(function, [])
         if not callers:
-            return function.owner is not None or function in self._heat.steps or function in self._heat.samples
+            return self._is_called_from_outside(function)
         return any(self.is_reached(caller, call, hops - 1) for caller, call in callers)
+
+    def _is_called_from_outside(self, function: Function) -> bool:
+        """Whether a function that nothing here calls may still run: as a method, a hook, a command, handed on."""
+        is_hook = function in self._heat.steps or function in self._heat.samples
+        trains = any(function.source.function(loop) is function.node for loop in self._heat.loops_of(function.source))
+        is_named = bool(function.decorators) or function.name in self._handed or function.name == "main"
+        return function.owner is not None or is_hook or trains or is_named
 
     def _may_be(self, source: Source, test: ast.expr, taken: bool) -> bool:
         value = self.value(source, test)
@@ -181,6 +189,14 @@ def _tests(source: Source, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
         if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
             yield here.test, before is here.body or (isinstance(here.body, list) and before in here.body)
         before = here
+
+
+def _handed(source: Source) -> Iterator[str]:
+    """Names that calls are given: `spawn(run, nprocs=4)`."""
+    for call in source.all(ast.Call):
+        for given in (*call.args, *(keyword.value for keyword in call.keywords)):
+            if isinstance(given, (ast.Name, ast.Attribute)):
+                yield last_word(given)
 
 
 def _parameters(function: Function) -> dict[str, ast.expr | None]:

@@ -16,7 +16,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 def train(loader):
     for step, (x, y) in enumerate(loader):
-        x, y = x.to(device), y.to(device=device)  # finds: blocking-copy, blocking-copy
+        x, y = x.to(device), y.to(device=device)  # finds: blocking-copy
         loss = nn.functional.mse_loss(model(x), y)
         loss.backward()
         optimizer.step()

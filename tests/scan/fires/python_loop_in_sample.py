@@ -1,7 +1,9 @@
 import math
 
 import numpy as np
-from torch.utils.data import Dataset
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
 
 
 class Heatmaps(Dataset):
@@ -24,3 +26,12 @@ class Heatmaps(Dataset):
             for column in range(image.shape[1]):
                 out[row][column] = image[row, column] ** 0.5
         return out
+
+
+def main():
+    model = nn.Linear(16, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x in DataLoader(Heatmaps(16, 16)):
+        loss = model(x.cuda()).square().mean()
+        loss.backward()
+        optimizer.step()

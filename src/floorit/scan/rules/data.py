@@ -51,7 +51,7 @@ def _decodes_again(scene: Scene) -> Iterator[Match]:
     for call in calls:
         inside = scene.source.function(call)
         is_decoding = _DECODES.fullmatch(scene.name(call.func)) and argument(call, "mmap_mode") is None
-        if not is_decoding or inside in seen or not _feeds_training(scene, call):
+        if not is_decoding or inside in seen or not _feeds_training(scene, call) or not _is_the_dataset(scene, call):
             continue
         if not _is_cached(scene, call) and not _is_same_file(scene, call):
             seen.add(inside)
@@ -91,6 +91,18 @@ def _feeds_training(scene: Scene, call: ast.Call) -> bool:
         return False
     owner = _owner(scene, call)
     return owner is None or not evaluates(owner.name)
+
+
+def _is_the_dataset(scene: Scene, call: ast.Call) -> bool:
+    """Whether a dataset is surely read by a training loader, or there is no other that it might be instead."""
+    owner = _owner(scene, call)
+    programs = scene.programs.of(scene.source)
+    loaders = [loader for program in programs for source in program.sources for loader in scene.loaders.of(source)]
+    read = {one for loader in loaders if loader.trains for one in loader.classes}
+    if owner is None or owner in {one for made in read for one in scene.project.family(made)}:
+        return True
+    others = [one for one in scene.project.classes.values() if one is not owner and "__getitem__" in one.methods]
+    return not read and not others
 
 
 def _is_near_dataset(scene: Scene, call: ast.Call) -> bool:

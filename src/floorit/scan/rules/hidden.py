@@ -41,7 +41,8 @@ def _once_a_statement(scene: Scene, nodes: Iterator[ast.expr]) -> Iterator[ast.e
 def _prints(scene: Scene) -> Iterator[Match]:
     """A text is made whatever becomes of it; only that of an error is not."""
     for node in _once_a_statement(scene, _made_text(scene)):
-        if not isinstance(scene.source.statement(node), (ast.Raise, ast.Assert)):
+        is_error = isinstance(scene.source.statement(node), (ast.Raise, ast.Assert))
+        if not is_error and scene.heat.is_surely_in_step(scene.source, node):
             yield Match(node)
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from floorit.scan.edits import Edit, set_argument
 from floorit.scan.loaders import Loader
 from floorit.scan.rule import Match, Rule, Scene
-from floorit.scan.source import argument, is_constant, last_word
+from floorit.scan.rules.transfers import batch_names, first_name
+from floorit.scan.source import Source, argument, is_constant, last_word
 
 _MANY = 16  # workers: beyond it the one process that receives their batches is seldom kept waiting by them
 _IN_MEMORY = "TensorDataset"
@@ -74,7 +75,21 @@ def _no_pin(scene: Scene) -> Iterator[Match]:
         is_off = loader.lacks("pin_memory") or scene.settings.value(scene.source, given) is False
         if not is_off or not any(program.uses_gpu for program in loader.programs) or _is_on_device(scene, loader):
             continue
+        if any(_passes_through_numpy(scene, source) for program in loader.programs for source in program.sources):
+            continue
         yield Match(loader.call, edits=_pinned(scene, loader, given))
+
+
+def _passes_through_numpy(scene: Scene, source: Source) -> bool:
+    """Whether batches are made arrays before they are moved: they lie elsewhere then."""
+    loops = [loop for loop in scene.heat.loops_of(source) if isinstance(loop, ast.For)]
+    return any(
+        isinstance(call.func, ast.Attribute) and call.func.attr == "numpy" and first_name(call.func.value) in names
+        for loop in loops
+        for names in [batch_names(loop)]
+        for call in source.all(ast.Call)
+        if scene.heat.training_loop(source, call) is loop
+    )
 
 
 def _pinned(scene: Scene, loader: Loader, given: ast.expr | None) -> tuple[Edit, ...]:

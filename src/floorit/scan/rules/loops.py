@@ -54,8 +54,14 @@ def _over_parameters(scene: Scene) -> Iterator[Match]:
     ends = {(scene.source.parents[node], node.end_lineno) for node in found}
     for node in found:
         follows = (scene.source.parents[node], node.lineno - 1) in ends
-        if not follows and scene.heat.is_surely_in_step(scene.source, node.iter):
+        if not follows and scene.heat.is_surely_in_step(scene.source, node.iter) and not _is_optimizer(scene, node):
             yield Match(node)
+
+
+def _is_optimizer(scene: Scene, node: ast.AST) -> bool:
+    """Whether it stands in an optimizer of the project's own, of which there are several to choose from."""
+    owners = [scene.project.classes[here] for here in scene.source.around(node) if isinstance(here, ast.ClassDef)]
+    return any(name.split(".")[-1] == "Optimizer" for owner in owners for name in scene.project.ancestors(owner))
 
 
 def _is_update(node: ast.For) -> bool:

@@ -29,6 +29,7 @@ _PRODUCTS = re.compile(
 _ELSEWHERE = re.compile(r"Accelerator|TrainingArguments|LightningModule|mmcv|mmengine|detectron2|LightningCLI|hydra")
 # Where the model is small, or waits for an environment.
 _SMALL = re.compile(r"\w*MNIST|gym|gymnasium|envpool|pettingzoo|stable_baselines3|procgen|isaacgym")
+_UNCOMPILED = re.compile("DataParallel")  # torch.compile does not go through it
 _FUSABLE = ("Adam", "AdamW", "SGD")
 _STEPS = re.compile(r"opt|optim\w*|\w+_opt|\w*optim\w*|scaler", re.IGNORECASE)
 
@@ -39,7 +40,7 @@ def _no_autocast(scene: Scene) -> Iterator[Match]:
         if is_float32 and program.names(_PRODUCTS) and not program.names(_SMALL):
             yield Match(node)
     for call in _switched_off(scene):
-        yield Match(call, "half precision is off unless it is asked for", "turn it on by default")
+        yield Match(call, "half precision is off unless it is asked for", "turn it on by default", is_left_out=True)
 
 
 def _no_tf32(scene: Scene) -> Iterator[Match]:
@@ -59,7 +60,8 @@ def _no_tf32(scene: Scene) -> Iterator[Match]:
 
 def _no_compile(scene: Scene) -> Iterator[Match]:
     for program, node in anchors(scene, model_moved, optimizer_made):
-        if program.names(_PRODUCTS) and not _compiles(program) and not program.names(_ELSEWHERE):
+        is_apt = program.names(_PRODUCTS) and not program.names(_SMALL) and not program.names(_UNCOMPILED)
+        if is_apt and not _compiles(program) and not program.names(_ELSEWHERE):
             yield Match(node)
 
 

@@ -23,7 +23,7 @@ _IMAGES = re.compile(r"Conv[23]d|resnet\d+\w*")
 _ONE_SIZE = re.compile(r"(?:Random|Center)?(?:Resized)?Crop|Resize|(?:image|img|crop|patch|input)_?size", re.IGNORECASE)
 # What settles it otherwise: the switch itself, determinism, sizes that vary, frameworks that set it, small models.
 _DECIDED = re.compile(
-    r".*benchmark.*|.*deterministic.*|.*multi_?scale.*|pad_sequence|Lightning\w*|mmcv|mmengine|detectron2|\w*MNIST|gym\w*"
+    r".*benchmark.*|.*deterministic.*|.*multi_?scale.*|RandomResize|ResizeShortestEdge|scales|nested_tensor\w*|pad_sequence|Lightning\w*|mmcv|mmengine|detectron2|\w*MNIST|gym\w*"
 )
 _BLOCKING = "CUDA_LAUNCH_BLOCKING"
 _PROFILERS = (

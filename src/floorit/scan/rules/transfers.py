@@ -180,7 +180,7 @@ def _batch_copies(scene: Scene) -> Iterator[tuple[ast.Call, ast.For]]:
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in _MOVES or not _moves(call):
             continue
         if scene.heat.is_in_step(scene.source, call):
-            loop = _loop_of_batch(scene, scene.source, call, _first_name(call.func.value))
+            loop = _loop_of_batch(scene, scene.source, call, first_name(call.func.value))
             if loop is not None:
                 yield call, loop
 
@@ -190,7 +190,7 @@ def _loop_of_batch(scene: Scene, source: Source, node: ast.AST, name: str, hops:
     whole = _taken_from(source, node, name)
     loop = scene.heat.training_loop(source, node)
     if loop is not None:
-        return loop if isinstance(loop, ast.For) and whole in _batch_names(loop) else None
+        return loop if isinstance(loop, ast.For) and whole in batch_names(loop) else None
     inside = source.function(node)
     function = scene.project.functions[inside] if inside is not None else None
     if function is None or whole not in function.parameters or not hops:
@@ -207,7 +207,7 @@ def _taken_from(source: Source, node: ast.AST, name: str) -> str:
     for here in source.around(node):
         for part in here.generators if isinstance(here, COMPREHENSIONS) else ():
             if name in {target.id for target in ast.walk(part.target) if isinstance(target, ast.Name)}:
-                return _first_name(part.iter)
+                return first_name(part.iter)
     return name
 
 
@@ -223,7 +223,7 @@ def _is_cuda(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and str(node.value).startswith("cuda")
 
 
-def _batch_names(loop: ast.For) -> set[str]:
+def batch_names(loop: ast.For) -> set[str]:
     """The names that a loop gives to its batch and, where those are taken apart first, to its parts."""
     if isinstance(loop.iter, ast.Call) and last_word(loop.iter.func) in ("range", "count", "trange"):
         return set()
@@ -238,10 +238,10 @@ def _is_part(node: ast.expr, names: set[str]) -> bool:
     """`batch`, `batch["image"]`, `batch["image"], batch["mask"]`"""
     if isinstance(node, ast.Tuple):
         return all(_is_part(part, names) for part in node.elts)
-    return isinstance(node, (ast.Name, ast.Subscript)) and _first_name(node) in names
+    return isinstance(node, (ast.Name, ast.Subscript)) and first_name(node) in names
 
 
-def _first_name(node: ast.expr) -> str:
+def first_name(node: ast.expr) -> str:
     """`batch` of `batch["image"].float()`"""
     while isinstance(node, (ast.Subscript, ast.Attribute, ast.Call)):
         node = node.func if isinstance(node, ast.Call) else node.value
