@@ -35,6 +35,7 @@ _HOOKS = {
 }
 _OF_MODULES = ("forward", "forward_train", "loss")  # that a library's loop or model calls in every step
 _APPLIES = ("map", "multi_apply", "checkpoint")  # functions that call what they are handed
+_APART = (ast.IfExp, ast.Lambda, *COMPREHENSIONS)  # of which one part may run when another does not
 _COLLATES = "collate_fn"
 _TRANSFORMS = re.compile(r"transform|augment|pipeline", re.IGNORECASE)
 
@@ -75,9 +76,10 @@ class Heat:
 
     def of(self, source: Source, node: ast.AST) -> Place:
         """When a node runs."""
-        if node not in self._places:
-            self._places[node] = self._of(source, node)
-        return self._places[node]
+        whole = _whole(source, node)
+        if whole not in self._places:
+            self._places[whole] = self._of(source, whole)
+        return self._places[whole]
 
     def _of(self, source: Source, node: ast.AST) -> Place:
         root, place = self._root(source, node)
@@ -117,6 +119,8 @@ class Heat:
 
     def training_loop(self, source: Source, node: ast.AST) -> ast.AST | None:
         """The innermost loop around a node, in the same function, that takes a step each time round."""
+        if source not in self.training:
+            return None
         return next((loop for loop in _loops(source, node) if loop in self.loops), None)
 
     def holds_loop(self, function: Function, hops: int = 3) -> bool:
@@ -151,9 +155,9 @@ class Heat:
     def _root(self, source: Source, node: ast.AST) -> tuple[ast.AST | None, Place]:
         """What makes a node hot, a loop or a function, and how hot that is."""
         inside = source.function(node)
-        for loop in _loops(source, node):
-            if loop in self.loops:
-                return loop, Place.STEP
+        loop = self.training_loop(source, node)
+        if loop is not None:
+            return loop, Place.STEP
         while inside is not None:
             function = self._project.functions[inside]
             if function in self._evaluating:
@@ -230,9 +234,9 @@ class Heat:
     def _spread(self) -> None:
         project = self._project
         hot = list(self.steps)
-        for source in project.sources:
+        for source in (one for one in project.sources if one in self.training):
             for call in source.all(ast.Call):
-                if any(loop in self.loops for loop in _loops(source, call)) and self.is_in_step(source, call):
+                if self.training_loop(source, call) is not None and self.is_in_step(source, call):
                     hot += self._reached(source, call)
         if hot or self.loops:
             modules = [c for c in project.classes.values() if project.is_module(c) and not self._is_for_evaluation(c)]
@@ -324,6 +328,16 @@ def _loops(source: Source, node: ast.AST) -> Iterator[ast.AST]:
 def _is_listed(node: ast.AST) -> bool:
     """Whether a loop goes through things that are written out: losses, phases, settings to try."""
     return isinstance(node, (ast.List, ast.Tuple))
+
+
+def _whole(source: Source, node: ast.AST) -> ast.AST:
+    """The outermost expression around a node that runs when the node does."""
+    parents = source.parents
+    while True:
+        around = parents.get(node)
+        if not isinstance(around, (ast.expr, ast.keyword)) or isinstance(around, _APART):
+            return node
+        node = around
 
 
 def _goes_through_optimizers(node: ast.AST) -> bool:
