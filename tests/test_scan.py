@@ -217,6 +217,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 loader = DataLoader(
     list(torch.randn(64, 4)),  # µ
     batch_size=8,
+    num_workers=2,
     shuffle=True,
 )
 for x in loader:

@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from floorit.declared import Value
-from floorit.scan.entries import is_certain
 from floorit.scan.heat import Heat, Place
-from floorit.scan.options import plain
+from floorit.scan.options import is_certain, plain
 from floorit.scan.project import Project
 from floorit.scan.source import Source, argument, last_word
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from floorit.declared import Value
 from floorit.scan import configs, options
-from floorit.scan.options import Entry, plain
+from floorit.scan.options import Entry, is_certain, plain
 from floorit.scan.source import FUNCTIONS, Source, argument, last_word
 
 _Find: TypeAlias = "Callable[[Source, ast.AST, str], ast.expr | None]"
@@ -22,7 +22,6 @@ HOLDER = re.compile(
     r"|params|flags|settings|namespace)|_C",
     re.IGNORECASE,
 )
-_BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.With, ast.ExceptHandler)
 _HOPS = 3  # that a value is followed from name to name
 
 
@@ -173,17 +172,6 @@ def _least_nested(entries: Iterable[Entry]) -> Iterator[Entry]:
     for found in by_file.values():
         least = min(entry.key.count(".") for entry in found)
         yield from (entry for entry in found if entry.key.count(".") == least)
-
-
-def is_certain(source: Source, statement: ast.stmt) -> bool:
-    """Whether a statement runs whenever its function does."""
-    inside = source.function(statement)
-    for here in source.around(statement):
-        if here is inside:
-            break
-        if isinstance(here, _BRANCHES):
-            return False
-    return True
 
 
 def _is_parameter(source: Source, name: ast.Name) -> bool:

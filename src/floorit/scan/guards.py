@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Iterator, Set
 from enum import Enum
-from typing import TypeAlias, TypeGuard
+from typing import Protocol, TypeAlias, TypeGuard
 
 from floorit.declared import Value
 from floorit.scan.source import Source, last_word
@@ -24,13 +24,24 @@ _SAMPLES = re.compile(r"samples?|sampling|generate|demo|visuali[sz]e|images|show
 _TRAINS = re.compile(r"train|training|trains")
 # Options that whoever trains gives, whatever their default is.
 _OF_THE_MACHINE = re.compile(r"cuda|gpus?|device|ddp|dist|distributed|parallel|multi\w*|rank|world|master|main")
-_WHO = frozenset("rank main master local global world primary zero writer tensorboard tb wandb mlflow cuda".split())
-_COMMON_CLASSES = re.compile(r".*Tensor|.*Module|.*Parallel.*|Parameter|Mapping|Sequence|Iterable|Number|Path|.*Error")
+_WHO = frozenset(
+    "training rank main master local global world primary zero writer tensorboard tb wandb mlflow cuda".split()
+)
+_COMMON_CLASSES = re.compile(r".*Module|.*Parallel.*|Parameter|Mapping|Sequence|Iterable|Number|Path|.*Error")
 _EXITS = ("exit", "quit", "_exit", "abort")
 _ENDS = (ast.Continue, ast.Return, ast.Break, ast.Raise)
 
-# What an expression is by default; None where that is not known.
-Values: TypeAlias = "Callable[[ast.expr], Value]"
+
+class Values(Protocol):
+    """What is known of the values of a file."""
+
+    def __call__(self, node: ast.expr, /) -> Value:
+        """What an expression is by default; None where that is not known."""
+
+    def assigned(self, name: ast.Name, /) -> ast.expr | None:
+        """What a name is set to, if it is set once."""
+
+
 Branch: TypeAlias = "tuple[ast.AST, bool]"  # an `if`, and whether its body or its else is meant
 
 
@@ -62,7 +73,9 @@ def conditions(source: Source, node: ast.AST, until: ast.AST, values: Values, st
     for here in source.around(node):
         if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
             is_body = before is here.body or (isinstance(here.body, list) and before in here.body)
-            if (here, is_body) not in steps:
+            if is_body and isinstance(here, ast.If) and _ends(here.body[-1]):
+                yield When.SELDOM
+            elif (here, is_body) not in steps:
                 taken, other = branches(here.test, values)
                 yield taken if is_body else other
         elif isinstance(here, ast.ExceptHandler):
@@ -75,8 +88,8 @@ def conditions(source: Source, node: ast.AST, until: ast.AST, values: Values, st
 
 
 def is_unasked(source: Source, node: ast.AST, until: ast.AST, values: Values, steps: Set[Branch]) -> bool:
-    """Whether nothing between a node and something around it may keep it from running, but which process this is, and
-    settings that let it run by default."""
+    """Whether nothing between a node and something around it may keep it from running in training, but which process
+    this is, and settings that let it run by default."""
     before = node
     for here in source.around(node):
         if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
@@ -120,11 +133,14 @@ def _may_be_passed_by(block: ast.AST, statement: ast.stmt, values: Values) -> bo
 def _ends_the_run(block: ast.AST, statement: ast.stmt) -> bool:
     """Whether a loop or program ends right after: what is said then is said once."""
     body = next((b for b in _blocks(block) if statement in b), [])
-    return any(
-        isinstance(later, (ast.Break, ast.Raise))
-        or (isinstance(later, ast.Expr) and isinstance(later.value, ast.Call) and last_word(later.value.func) in _EXITS)
-        for later in body[body.index(statement) + 1 :]
-    )
+    return any(isinstance(later, ast.Break) or _ends(later) for later in body[body.index(statement) + 1 :])
+
+
+def _ends(statement: ast.stmt) -> bool:
+    """Whether the program ends there."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return last_word(statement.value.func) in _EXITS
+    return isinstance(statement, ast.Raise)
 
 
 def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -148,6 +164,8 @@ def _is_set(test: ast.expr, is_body: bool, values: Values) -> bool:
 
 def branches(test: ast.expr, values: Values) -> tuple[When, When]:
     """When the body is taken, and when the else."""
+    if isinstance(test, ast.Name) and (meant := values.assigned(test)) is not None and not isinstance(meant, ast.Name):
+        return branches(meant, values)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         taken, other = branches(test.operand, values)
         return other, taken

@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
-from functools import partial
 
+from floorit.declared import Value
 from floorit.scan.guards import (
     Branch,
     When,
@@ -50,11 +50,24 @@ class Place(Enum):
     ONCE = "once"
 
 
+class _Values:
+    """As guards ask for them."""
+
+    def __init__(self, source: Source, project: Project) -> None:
+        self._source, self._project = source, project
+
+    def __call__(self, node: ast.expr, /) -> Value:
+        return self._project.entries.value_of(self._source, node)
+
+    def assigned(self, name: ast.Name, /) -> ast.expr | None:
+        return self._project.set_once(self._source, name, name.id)
+
+
 class Heat:
     """Of a project."""
 
     def __init__(self, project: Project) -> None:
-        self._project, self._entries = project, project.entries
+        self._project = project
         self._evaluating = {f for f in project.functions.values() if _is_evaluation(f)}
         self.loops: set[ast.AST] = set()
         self.training: set[Source] = set()  # files that have such a loop, or are handed to one of a framework
@@ -63,7 +76,7 @@ class Heat:
         self.samples: set[Function] = set()
         self._holders: dict[Function, bool] = {}
         self.callers: dict[Function, list[tuple[Source, ast.Call]]] = {}
-        self._made: dict[Class, list[tuple[Source, ast.Call]]] = {}  # the calls that make one
+        self.made: dict[Class, list[tuple[Source, ast.Call]]] = {}  # the calls that make one
         self._places: dict[ast.AST, Place] = {}
         self._find_loops()
         self._spread()
@@ -90,7 +103,7 @@ class Heat:
 
     def conditions(self, source: Source, node: ast.AST, until: ast.AST) -> Iterator[When]:
         """What stands between a node and something around it, as the project's settings have it."""
-        return conditions(source, node, until, partial(self._entries.value_of, source), self._branches)
+        return conditions(source, node, until, _Values(source, self._project), self._branches)
 
     def is_in_step(self, source: Source, node: ast.AST) -> bool:
         """Whether it runs in every step."""
@@ -101,7 +114,7 @@ class Heat:
         root, place = self._root(source, node)
         if root is None or place is not Place.STEP or not self.is_in_step(source, node):
             return False
-        if not is_unasked(source, node, root, partial(self._entries.value_of, source), self._branches):
+        if not is_unasked(source, node, root, _Values(source, self._project), self._branches):
             return False
         if root in self.loops:
             return True
@@ -185,7 +198,7 @@ class Heat:
                 reached = self._reached(source, call)
                 made = project.find(source, source.name(call.func))
                 if isinstance(made, Class):
-                    self._made.setdefault(made, []).append((source, call))
+                    self.made.setdefault(made, []).append((source, call))
                 for function in reached:
                     callers.setdefault(function, []).append((source, call))
                 if not reached and project.has_several(call.func):
@@ -249,7 +262,7 @@ class Heat:
         forward = owner.methods.get("forward")
         if forward is not None and any(spares_gradients(owner.source, d) for d in forward.decorators):
             return True
-        made = self._made.get(owner, [])
+        made = self.made.get(owner, [])
         return bool(made) and all(self._is_in_evaluation(source, call) for source, call in made)
 
     def _is_in_evaluation(self, source: Source, node: ast.AST) -> bool:
@@ -349,7 +362,10 @@ def _is_evaluation(function: Function) -> bool:
     """By its name: what only needs no gradients may well run in every step, to match targets or to average weights."""
     if any(spares_gradients(function.source, decorator) for decorator in function.decorators):
         return evaluates(function.name) or samples(function.name)
-    return evaluates(function.name) or (function.owner is not None and evaluates(function.owner.name))
+    if evaluates(function.name) or (function.owner is not None and evaluates(function.owner.name)):
+        return True
+    methods = {call.func.attr for call in function.calls if isinstance(call.func, ast.Attribute)}
+    return {"eval", "no_grad"} <= methods and methods.isdisjoint(("train", "backward", "step"))
 
 
 def _hooks(project: Project, owner: Class) -> Iterator[Function]:

@@ -17,6 +17,7 @@ By = Literal["file", "option", "field", "assignment"]
 _ADDS = ("add_argument", "add_arg")
 _OF_SETTINGS = re.compile(r".*(?:Args|Arguments|Config|Configuration|Cfg|Options|Opts?|Settings|Params|HParams|Flags)")
 _NAMESPACES = ("HParams", "SimpleNamespace", "EasyDict", "edict", "AttrDict", "ConfigDict", "Munch")
+_BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.With, ast.ExceptHandler)
 _FLAGS = ("DEFINE_integer", "DEFINE_float", "DEFINE_bool", "DEFINE_boolean", "DEFINE_string", "DEFINE_enum")
 
 
@@ -64,6 +65,8 @@ def of(source: Source) -> Iterator[Entry]:
 def assigned(source: Source) -> Iterator[Entry]:
     """What is set without being declared: `_C.WORKERS = 4`, attributes of a class."""
     for assignment in source.all(ast.Assign):
+        if not is_certain(source, assignment):
+            continue
         target = assignment.targets[0]
         first = dotted(target).partition(".")[0]
         if isinstance(target, ast.Attribute) and first not in ("", "self") and first not in source.imports:
@@ -75,6 +78,17 @@ def assigned(source: Source) -> Iterator[Entry]:
             default = _field(field.value)
             if default is not None:
                 yield _entry(source, field.target.id, default, field, "assignment")
+
+
+def is_certain(source: Source, statement: ast.stmt) -> bool:
+    """Whether a statement runs whenever its function does."""
+    inside = source.function(statement)
+    for here in source.around(statement):
+        if here is inside:
+            break
+        if isinstance(here, _BRANCHES):
+            return False
+    return True
 
 
 def plain(node: ast.expr | None) -> Value:

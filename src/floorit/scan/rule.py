@@ -55,7 +55,13 @@ class Scene:
         """Whether a program that trains comes to a node as its defaults have it."""
         if not self.programs.of(self.source) or _is_demonstration(self, node) or self._is_unused(node):
             return False
-        return self.settings.is_reached(self.source, node)
+        return self.settings.is_reached(self.source, node) and not self._is_never_made(node)
+
+    def _is_never_made(self, node: ast.AST) -> bool:
+        """Whether it stands in a class that is made only where no program comes by default."""
+        owners = [self.project.classes[here] for here in self.source.around(node) if isinstance(here, ast.ClassDef)]
+        made = [self.heat.made.get(owner, []) for owner in owners]
+        return any(calls and not any(self.settings.is_reached(*call) for call in calls) for calls in made)
 
     def _is_unused(self, node: ast.AST) -> bool:
         """Whether it stands in a class that nothing names, nor makes by a decorator."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from floorit.scan.heat import Heat
@@ -11,7 +11,8 @@ from floorit.scan.options import Entry
 from floorit.scan.project import Function, Project
 from floorit.scan.source import Source, argument, dotted, has_stars, last_word
 
-_HOPS = 6  # from a name to what it was set to, and so on
+_HOPS = 10  # from a name to what it was set to, and so on
+_OF_TEXT: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper, "strip": str.strip}
 _CALLS = 3  # from a function to those that call it
 
 
@@ -52,6 +53,9 @@ class Settings:
     def _called(self, source: Source, call: ast.Call, hops: int) -> object:
         """`int(args.n)`, `cfg.get("name", default)`, `getattr(args, "name", default)`."""
         name, given = last_word(call.func), call.args
+        if name in _OF_TEXT and not given and isinstance(call.func, ast.Attribute):
+            text = self.value(source, call.func.value, hops)
+            return _OF_TEXT[name](text) if isinstance(text, str) else UNKNOWN
         if name in ("int", "bool") and len(given) == 1:
             return self.value(source, given[0], hops)
         wanted = given[-2:] if (name, len(given)) in (("get", 1), ("get", 2), ("getattr", 3)) else []
@@ -192,11 +196,12 @@ def _tests(source: Source, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
 
 
 def _handed(source: Source) -> Iterator[str]:
-    """Names that calls are given: `spawn(run, nprocs=4)`."""
-    for call in source.all(ast.Call):
-        for given in (*call.args, *(keyword.value for keyword in call.keywords)):
-            if isinstance(given, (ast.Name, ast.Attribute)):
-                yield last_word(given)
+    """Names that are read and not called: `spawn(run, nprocs=4)`, `{"gat": make_gat}`."""
+    for kind in (ast.Name, ast.Attribute):
+        for node in source.all(kind):
+            around = source.parents.get(node)
+            if not isinstance(around, ast.Attribute) and not (isinstance(around, ast.Call) and around.func is node):
+                yield last_word(node)
 
 
 def _parameters(function: Function) -> dict[str, ast.expr | None]:

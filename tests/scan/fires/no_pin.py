@@ -19,10 +19,11 @@ torch.manual_seed(0)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 model = nn.Linear(4, 1).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-train_loader = DataLoader(Squares(), batch_size=8, shuffle=True)  # finds: no-pin
+train_loader = DataLoader(Squares(), batch_size=8, shuffle=True, num_workers=1)  # finds: no-pin
 again = DataLoader(  # finds: no-pin
     Squares(),
     batch_size=8,
+    num_workers=1,
     shuffle=True,
     pin_memory=False,
 )

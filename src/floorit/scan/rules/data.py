@@ -16,7 +16,7 @@ from floorit.scan.source import Source, argument, dotted, last_word
 _DECODES = re.compile(
     r"cv2\.imread|cv2\.imdecode|PIL\.Image\.open|imageio(?:\.v\d)?\.imread|skimage\.io\.imread|torchvision\.io\.\w*read_\w+"
     r"|torchvision\.io\.decode_\w+|mmcv\.imread|tifffile\.imread|torchaudio\.load|librosa\.load|soundfile\.read"
-    r"|nibabel\.load|pydicom\.dcmread|numpy\.load|scipy\.io\.loadmat|h5py\.File|torchvision\.datasets\.folder\.\w+_loader"
+    r"|nibabel\.load|pydicom\.dcmread|numpy\.loadtxt|numpy\.genfromtxt|torchvision\.datasets\.folder\.\w+_loader"
 )
 _IMAGES = re.compile(r"cv2\.imread|cv2\.imdecode|PIL\.Image\.open")
 _OPENS = re.compile(r"h5py\.File|lmdb\.open|zipfile\.ZipFile|tarfile\.open|sqlite3\.connect")

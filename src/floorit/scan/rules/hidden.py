@@ -160,7 +160,8 @@ def _is_of_torch(scene: Scene, call: ast.Call) -> bool:
 
 
 def _sizes(scene: Scene) -> Iterator[Match]:
-    for node in _once_a_statement(scene, _measured(scene)):
+    surely = (node for node in _measured(scene) if scene.heat.is_surely_in_step(scene.source, node))
+    for node in _once_a_statement(scene, surely):
         if isinstance(node, ast.Subscript):
             yield Match(node, "a tensor on the GPU is indexed with a mask in every step")
         else:

@@ -75,6 +75,8 @@ def _no_pin(scene: Scene) -> Iterator[Match]:
         is_off = loader.lacks("pin_memory") or scene.settings.value(scene.source, given) is False
         if not is_off or not any(program.uses_gpu for program in loader.programs) or _is_on_device(scene, loader):
             continue
+        if loader.workers == 0:
+            continue  # it would be one more copy in the training process
         if any(_passes_through_numpy(scene, source) for program in loader.programs for source in program.sources):
             continue
         yield Match(loader.call, edits=_pinned(scene, loader, given))

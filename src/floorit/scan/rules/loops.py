@@ -34,7 +34,7 @@ class _Loop:
 def _in_steps(scene: Scene) -> Iterator[Match]:
     covered: set[ast.AST] = set()
     for node in scene.source.all(ast.For):
-        if node in scene.heat.loops or covered.intersection(scene.source.around(node)):
+        if node in scene.heat.loops or covered.intersection(scene.source.around(node)) or _names_parameters(node.iter):
             continue
         if scene.heat.of(scene.source, node.iter) is not Place.STEP:
             continue

@@ -28,7 +28,7 @@ _PRODUCTS = re.compile(
 # Frameworks whose precision is set in files of their own, or on their command line.
 _ELSEWHERE = re.compile(r"Accelerator|TrainingArguments|LightningModule|mmcv|mmengine|detectron2|LightningCLI|hydra")
 # Where the model is small, or waits for an environment.
-_SMALL = re.compile(r"\w*MNIST|gym|gymnasium|envpool|pettingzoo|stable_baselines3|procgen|isaacgym")
+_SMALL = re.compile(r"\w*MNIST|gym|gymnasium|atari\w*|ale_py|envpool|pettingzoo|stable_baselines3|procgen|isaacgym")
 _UNCOMPILED = re.compile("DataParallel")  # torch.compile does not go through it
 _FUSABLE = ("Adam", "AdamW", "SGD")
 _STEPS = re.compile(r"opt|optim\w*|\w+_opt|\w*optim\w*|scaler", re.IGNORECASE)

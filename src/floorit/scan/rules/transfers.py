@@ -28,6 +28,8 @@ _HOPS = 3  # from the training loop to a function that is handed its batch
 def _made_on_host(scene: Scene) -> Iterator[Match]:
     for call, maker in _moved(scene):
         name = last_word(maker.func)
+        if len(maker.args) == 1 and is_constant(maker.args[0], 0):
+            continue  # nothing to copy
         if name in _FILLED:
             yield Match(call, edits=_made_there(scene, call, maker))
         elif name in _WRITTEN and maker.args and _is_written_out(maker.args[0]):

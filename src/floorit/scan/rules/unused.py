@@ -20,7 +20,7 @@ from floorit.scan.source import dotted, last_word
 # what is kept, and what is computed twice. Whoever sets one of these expects the training to be faster, slower or
 # longer; other names are of a model or of its data, and unread ones are no matter of speed.
 _MATTERS = re.compile(
-    r"(?:log|print|save|eval|evaluation|val|validation|display|report|summary|ckpt|checkpoint|plot|vis)(?:ging)?_?"
+    r"(?:log|print|eval|evaluation|val|validation|display|report|summary|plot|vis)(?:ging)?_?"
     r"(?:every|interval|freq|frequency|period)(?:_\w+)?"
     r"|(?:use_)?cache(?:_images?|_data|_dataset|_ram|_in_ram)?"
     r"|(?:use_)?(?:gradient_|grad_|activation_)?(?:checkpointing|recompute)",
