@@ -164,8 +164,9 @@ def _is_set(test: ast.expr, is_body: bool, values: Values) -> bool:
 
 def branches(test: ast.expr, values: Values) -> tuple[When, When]:
     """When the body is taken, and when the else."""
-    if isinstance(test, ast.Name) and (meant := values.assigned(test)) is not None and not isinstance(meant, ast.Name):
-        return branches(meant, values)
+    meant = values.assigned(test) if isinstance(test, ast.Name) else None
+    if meant is not None and any(map(_is_modulo, ast.walk(meant))):  # is_due = step % 10 == 0
+        return branches(meant, _Plain(values))
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         taken, other = branches(test.operand, values)
         return other, taken
@@ -183,6 +184,19 @@ def branches(test: ast.expr, values: Values) -> tuple[When, When]:
     if _asks_for_own_class(test):
         return When.SELDOM, When.ALWAYS
     return _by_default(test, values) or _named(test)
+
+
+class _Plain:
+    """The same values, of names not what they are set to: one may be set to what it was."""
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+
+    def __call__(self, node: ast.expr, /) -> Value:
+        return self._values(node)
+
+    def assigned(self, name: ast.Name, /) -> ast.expr | None:
+        return None
 
 
 def _asks_for_own_class(test: ast.expr) -> bool:

@@ -65,7 +65,13 @@ def _scan(paths: list[Path], rules: tuple[Rule, ...], exclude: tuple[str, ...], 
             sources.append(read(path, texts.get(path.absolute())))
         except Unreadable as error:
             problems.append(Problem(file=shown(path), line=error.line, reason=error.reason))
-    whole = Whole(Project(sources, files.configs(paths, exclude)))
+    try:
+        whole = Whole(Project(sources, files.configs(paths, exclude)))
+    except RecursionError:
+        problems.append(
+            Problem(file=shown(paths[0]), line=1, reason="its files are too deeply interwoven to be read together")
+        )
+        return Result(files=len(sources), trains=False, findings=[], problems=problems)
     configs = {config.path: config for config in whole.project.entries.configs}
     findings: list[Finding] = []
     read_as_code = {source.path for source in sources}
