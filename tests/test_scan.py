@@ -15,6 +15,7 @@ from floorit.scan.mend import changes
 from floorit.scan.rules import ALL
 from floorit.scan.scan import scan
 
+DOCS = Path(__file__).parents[1] / "docs" / "scan.md"
 FIXTURES = Path(__file__).with_name("scan")
 FIRES, QUIET = (
     sorted(
@@ -66,6 +67,11 @@ def test_what_only_looks_like_it_is_not(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [FIRES, QUIET], ids=["fires", "quiet"])
 def test_every_rule_has_both(kind: list[Path]) -> None:
     assert {code_of(path) for path in kind} == set(RULES)
+
+
+def test_every_rule_is_in_the_docs_with_its_risk() -> None:
+    rows = re.findall(r"^\| `([a-z0-9-]+)` \|.*\| (\w+)[^|]*\|$", DOCS.read_text(), re.MULTILINE)
+    assert {(code, risk) for code, risk in rows if code in RULES} == {(rule.code, rule.risk) for rule in ALL}
 
 
 def printed(path: Path) -> str:
