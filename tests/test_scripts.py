@@ -161,6 +161,15 @@ def test_finding_says_what_to_do(ran: Ran, truth: Truth) -> None:
         assert max(values, default=1.0) <= truth.get("promises_at_most", float("inf"))
 
 
+def test_what_the_source_says_stands_beside_what_its_line_took(ran: Ran, truth: Truth) -> None:
+    if "habit" not in truth.expected:
+        pytest.skip("nothing is planted for a reader")
+    drawn = report(ran, truth)
+    first, phase = drawn["habits"][0], truth["planted_at_least"][0]
+    assert first["code"] == truth["habit"]
+    assert 0.8 * seconds(drawn, phase) < first["seconds"] <= 1.05 * seconds(drawn, phase)
+
+
 def test_phase_is_as_long_as_the_script_says(runs: Runs, truth: Truth, planted: str) -> None:
     ran = runs.recorded(truth)
     drawn = report(ran, truth)
