@@ -16,11 +16,8 @@ _COPIES = ("cpu", "numpy", "tolist")
 
 
 def _items(scene: Scene) -> Iterator[Match]:
-    """One in a line: who changes that changes all."""
-    lines: set[int] = set()
     for call, value in scene.methods("item", Place.STEP):
-        if not call.args and call.lineno not in lines and _may_be_on_device(scene, value):
-            lines.add(call.lineno)
+        if not call.args and _may_be_on_device(scene, value):
             yield Match(call)
 
 

@@ -25,22 +25,12 @@ _MEASURED_METHODS = ("nonzero", "argwhere", "unique", "masked_select", "unique_c
 _TESTS = frozenset("isnan isinf isfinite logical_and logical_or logical_not eq ne gt lt ge le bool".split())
 
 
-def _once_a_statement(scene: Scene, nodes: Iterator[ast.expr]) -> Iterator[ast.expr]:
-    """The first in each statement."""
-    seen: set[ast.stmt] = set()
-    for node in nodes:
-        statement = scene.source.statement(node)
-        if statement not in seen:
-            seen.add(statement)
-            yield node
-
-
 # -- text ---------------------------------------------------------------------------------------------------------
 
 
 def _prints(scene: Scene) -> Iterator[Match]:
     """A text is made whatever becomes of it; only that of an error is not."""
-    for node in _once_a_statement(scene, _made_text(scene)):
+    for node in _made_text(scene):
         is_error = isinstance(scene.source.statement(node), (ast.Raise, ast.Assert))
         if not is_error and scene.heat.is_surely_in_step(scene.source, node):
             yield Match(node)
@@ -98,7 +88,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _truths(scene: Scene) -> Iterator[Match]:
-    for node in _once_a_statement(scene, _judged(scene)):
+    for node in _judged(scene):
         yield Match(node)
 
 
@@ -161,7 +151,7 @@ def _is_of_torch(scene: Scene, call: ast.Call) -> bool:
 
 def _sizes(scene: Scene) -> Iterator[Match]:
     surely = (node for node in _measured(scene) if scene.heat.is_surely_in_step(scene.source, node))
-    for node in _once_a_statement(scene, surely):
+    for node in surely:
         if isinstance(node, ast.Subscript):
             yield Match(node, "a tensor on the GPU is indexed with a mask in every step")
         else:

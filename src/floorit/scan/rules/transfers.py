@@ -36,16 +36,12 @@ def _made_on_host(scene: Scene) -> Iterator[Match]:
             yield Match(call, instead="make it once, before the loop (`register_buffer` in a module)")
         elif name == "from_numpy" and maker.args and _is_computed_here(scene, maker.args[0]):
             yield Match(call, instead="compute it with torch on the GPU, or once, before the loop")
-    seen: set[ast.stmt] = set()
     for call in _written_to_device(scene):
-        statement = scene.source.statement(call)
-        if statement not in seen:
-            seen.add(statement)
-            yield Match(
-                call,
-                "a tensor is made of Python's numbers and copied to the GPU in every step",
-                "make it once, before the loop (`register_buffer` in a module), or fill it there (`torch.full`)",
-            )
+        yield Match(
+            call,
+            "a tensor is made of Python's numbers and copied to the GPU in every step",
+            "make it once, before the loop (`register_buffer` in a module), or fill it there (`torch.full`)",
+        )
 
 
 def _written_to_device(scene: Scene) -> Iterator[ast.Call]:
