@@ -13,7 +13,7 @@ from floorit.scan.source import Source, last_word
 
 _SELDOM = re.compile(
     r"debug|verbose|every|interval|freq|frequency|first|last|nan|inf|finite|isnan|isinf|isfinite|plots?|plotting|vis"
-    r"|visual\w*|profil\w*|dump|saves?|saving|prints?|display|log|logs|logging|dry|sanity|check\w*|report|resume|error\w*|warn\w*"
+    r"|visual\w*|profil\w*|dump|saves?|saving|prints?|display|mps|log|logs|logging|dry|sanity|check\w*|report|resume|error\w*|warn\w*"
 )
 _COUNTS = re.compile(r"i|ii|j|k|n|ni|it|idx|index|step|steps|iter|iters|iteration|batch|epoch|count|counter|t")
 _EVALUATES = re.compile(

@@ -247,7 +247,9 @@ class Kinds:
         if isinstance(node, ast.Call):
             return self._called(source, node, names)
         if isinstance(node, ast.BinOp):
-            return self._joined(source, (node.left, node.right), names)
+            kind = self._joined(source, (node.left, node.right), names)
+            is_size = any(_is_size(side) for side in (node.left, node.right))
+            return None if is_size and kind is Kind.GIVEN else kind
         if isinstance(node, ast.UnaryOp):
             return None if isinstance(node.op, ast.Not) else self._kind(source, node.operand, names)
         if isinstance(node, ast.Compare):
@@ -398,6 +400,13 @@ def _plain_parameters(function: Function) -> list[str]:
         if one.annotation is None or "Tensor" in ast.unparse(one.annotation):
             plain.append(one.arg)
     return plain
+
+
+def _is_size(node: ast.expr) -> bool:
+    """`x.size(0)`, `x.shape[0]`, `len(x)`"""
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    return last_word(node.func if isinstance(node, ast.Call) else node) in ("size", "shape", "len", "numel", "dim")
 
 
 def _all_parameters(function: Function) -> list[str]:

@@ -131,13 +131,19 @@ def _entries(project: Project, heat: Heat) -> Iterator[tuple[Source, frozenset[S
     imported = {module for source in project.sources for module in project.imported(source)}
     covered: set[Source] = set()
     for source in project.sources:
-        if (source not in imported or _is_run(source)) and not _has_other_purpose(source):
+        if (source not in imported or is_program(source)) and not _has_other_purpose(source):
             reached = project.reached(source)
             covered.update(reached or ())
             yield source, reached
     for source in project.sources:
         if source in heat.training and source not in covered and not _has_other_purpose(source):
             yield source, project.reached(source)
+
+
+def is_program(source: Source) -> bool:
+    """Whether a file that others import is a program all the same, and what it does when it is run no demonstration."""
+    stem = source.path.stem
+    return _is_run(source) and (trains(stem) or stem in ("main", "run", "__main__"))
 
 
 def _is_run(source: Source) -> bool:

@@ -93,6 +93,7 @@ class Project:
         self._packages = {source.path.parent for source in sources if source.path.name == "__init__.py"}
         self._imported: dict[Source, set[Source]] = {}
         self._is_imported: set[Source] | None = None
+        self._heirs: dict[Class, list[Class]] | None = None
         self._inner: dict[ast.AST, dict[str, Function]] = defaultdict(dict)  # functions defined in a function
         self._owners: dict[str, list[Class]] = defaultdict(list)  # of a method's name
         self._files: dict[str, list[Source]] = defaultdict(list)  # by the last word of the module
@@ -281,6 +282,15 @@ class Project:
                 seen.add(id(one))
                 yield one
                 stack += [base for name in one.bases if isinstance(base := self.find(one.source, name), Class)]
+
+    def descendants(self, owner: Class) -> list[Class]:
+        """A class and those of the project that inherit from it."""
+        if self._heirs is None:
+            self._heirs = defaultdict(list)
+            for one in self.classes.values():
+                for above in self.family(one):
+                    self._heirs[above].append(one)
+        return self._heirs.get(owner, [owner])
 
     def ancestors(self, owner: Class) -> set[str]:
         """Full names of all classes that it inherits from, as far as they can be read."""

@@ -11,6 +11,7 @@ import msgspec
 from floorit.scan.configs import Config
 from floorit.scan.edits import Edit
 from floorit.scan.heat import Place
+from floorit.scan.programs import is_program
 from floorit.scan.reads import Reads
 from floorit.scan.source import Source, dotted
 from floorit.scan.whole import Whole
@@ -59,9 +60,13 @@ class Scene:
 
     def _is_never_made(self, node: ast.AST) -> bool:
         """Whether it stands in a class that is made only where no program comes by default."""
-        owners = [self.project.classes[here] for here in self.source.around(node) if isinstance(here, ast.ClassDef)]
-        made = [self.heat.made.get(owner, []) for owner in owners]
-        return any(calls and not any(self.settings.is_reached(*call) for call in calls) for calls in made)
+        for here in self.source.around(node):
+            if isinstance(here, ast.ClassDef):
+                kin = self.project.descendants(self.project.classes[here])
+                made = [call for owner in kin for call in self.heat.made.get(owner, [])]
+                if made and not any(self.programs.of(s) and self.settings.is_reached(s, call) for s, call in made):
+                    return True
+        return False
 
     def _is_unused(self, node: ast.AST) -> bool:
         """Whether it stands in a class that nothing names, nor makes by a decorator."""
@@ -74,10 +79,10 @@ class Scene:
 
 
 def _is_demonstration(scene: Scene, node: ast.AST) -> bool:
-    """Whether it stands under `if __name__ == "__main__"` in a file that others import and that does not train."""
+    """Whether it stands under `if __name__ == "__main__"` in a file that others import, and that is no program."""
     source = scene.source
     is_under = any(isinstance(here, ast.If) and "__name__" in dotted(_left(here.test)) for here in source.around(node))
-    return is_under and source not in scene.heat.training and scene.project.is_imported(source)
+    return is_under and scene.project.is_imported(source) and not is_program(source)
 
 
 def _left(test: ast.expr) -> ast.AST:

@@ -14,8 +14,8 @@ from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.source import Source, argument, dotted, last_word
 
 _DECODES = re.compile(
-    r"cv2\.imread|cv2\.imdecode|PIL\.Image\.open|imageio(?:\.v\d)?\.imread|skimage\.io\.imread|torchvision\.io\.\w*read_\w+"
-    r"|torchvision\.io\.decode_\w+|mmcv\.imread|tifffile\.imread|torchaudio\.load|librosa\.load|soundfile\.read"
+    r"cv2\.imread|cv2\.imdecode|PIL\.Image\.open|imageio(?:\.v\d)?\.imread|skimage\.io\.imread|torchvision\.io\.read_image"
+    r"|mmcv\.imread|tifffile\.imread"
     r"|nibabel\.load|pydicom\.dcmread|numpy\.loadtxt|numpy\.genfromtxt|torchvision\.datasets\.folder\.\w+_loader"
 )
 _IMAGES = re.compile(r"cv2\.imread|cv2\.imdecode|PIL\.Image\.open")

@@ -10,7 +10,6 @@ from floorit.scan.edits import Edit, remove
 from floorit.scan.guards import When
 from floorit.scan.heat import Place
 from floorit.scan.rule import Match, Rule, Scene
-from floorit.scan.rules.anchors import anchors, model_moved, optimizer_made
 from floorit.scan.settings import Unknown
 from floorit.scan.source import argument, has_stars, is_constant
 
@@ -73,9 +72,6 @@ def _asked_for(scene: Scene) -> Iterator[ast.AST]:
 
 
 def _benchmark_off(scene: Scene) -> Iterator[Match]:
-    for program, node in anchors(scene, model_moved, optimizer_made):
-        if program.names(_IMAGES) and program.names(_ONE_SIZE) and not program.names(_DECIDED):
-            yield Match(node, "cuDNN is not told to look for the fastest convolution")
     if not _has_convolutions(scene) or next(_asked_for(scene), None) is not None:
         return
     off = [a for a in scene.source.all(ast.Assign) if _sets(scene, a, "benchmark") and is_constant(a.value, False)]

@@ -18,6 +18,7 @@ _WRITTEN = frozenset("tensor as_tensor FloatTensor LongTensor Tensor".split())
 _SAME_EVERYWHERE = frozenset("zeros ones full eye".split())  # to the last bit, on every device
 _CASTS = frozenset("float long int bool double unsqueeze view reshape repeat expand".split())
 _DEVICE = re.compile(r"(?:\w+_)?(?:device|gpu|gpu_id|rank)", re.IGNORECASE)
+_JOINS = ("cat", "stack", "concat", "vstack", "hstack")
 _MOVES = ("to", "cuda")
 _HOPS = 3  # from the training loop to a function that is handed its batch
 
@@ -188,7 +189,9 @@ def _loop_of_batch(scene: Scene, source: Source, node: ast.AST, name: str, hops:
     whole = _taken_from(source, node, name)
     loop = scene.heat.training_loop(source, node)
     if loop is not None:
-        return loop if isinstance(loop, ast.For) and whole in batch_names(loop) else None
+        if not isinstance(loop, ast.For) or whole not in batch_names(loop) or _is_put_together(source, loop, whole):
+            return None
+        return loop
     inside = source.function(node)
     function = scene.project.functions[inside] if inside is not None else None
     if function is None or whole not in function.parameters or not hops:
@@ -198,6 +201,20 @@ def _loop_of_batch(scene: Scene, source: Source, node: ast.AST, name: str, hops:
         if isinstance(given, ast.Name) and (found := _loop_of_batch(scene, caller, call, given.id, hops - 1)):
             return found
     return None
+
+
+def _is_put_together(source: Source, loop: ast.AST, name: str) -> bool:
+    """`images = torch.cat(images)`: what comes out lies elsewhere than its parts."""
+    return any(
+        isinstance(call.func, ast.Attribute) and call.func.attr in _JOINS and name in _set_by(source.statement(call))
+        for call in ast.walk(loop)
+        if isinstance(call, ast.Call)
+    )
+
+
+def _set_by(statement: ast.stmt) -> set[str]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
 
 
 def _taken_from(source: Source, node: ast.AST, name: str) -> str:
