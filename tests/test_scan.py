@@ -12,6 +12,7 @@ import pytest
 
 from floorit.cli import main
 from floorit.scan.mend import changes
+from floorit.scan.preferences import Preferences
 from floorit.scan.rules import ALL
 from floorit.scan.scan import scan
 
@@ -202,6 +203,13 @@ def test_json_has_what_the_terminal_says(project: Path, capsys: pytest.CaptureFi
     assert written["trains"] is True
     assert [(f["code"], f["file"], f["line"]) for f in written["findings"]] == [("item", "train.py", 11)]
     assert "edits" not in written["findings"][0]
+
+
+def test_what_is_tentative_is_said_only_where_it_is_asked_for() -> None:
+    tentative = {rule.code for rule in ALL if rule.is_tentative}
+    assert tentative
+    assert tentative.isdisjoint(rule.code for rule in Preferences().rules())
+    assert {rule.code for rule in Preferences(select=tuple(tentative)).rules()} == tentative
 
 
 def test_where_nothing_trains_that_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,7 +54,8 @@ def render_rules(rules: tuple[Rule, ...]) -> Text:
     text = Text()
     for rule in rules:
         text.append(f"{rule.code:24}", "bold")
-        text.append(f" {rule.message}\n{'':25}instead: {rule.instead}\n")
+        asked = " (only with --select)" if rule.is_tentative else ""
+        text.append(f" {rule.message}{asked}\n{'':25}instead: {rule.instead}\n")
     return text
 
 

@@ -30,14 +30,14 @@ class Preferences(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     exclude: tuple[str, ...] = ()
 
     def rules(self) -> tuple[Rule, ...]:
-        """Those that are wanted."""
+        """Those that are wanted; tentative ones only by their names."""
         known = [rule.code for rule in ALL]
         for code in (*(self.select or ()), *self.ignore):
             if code not in known:
                 near = difflib.get_close_matches(code, known, 1)
                 hint = f"did you mean {near[0]}?" if near else "floorit scan --rules lists them"
                 raise UsageError(f"there is no rule {code!r}; {hint}")
-        wanted = [rule for rule in ALL if self.select is None or rule.code in self.select]
+        wanted = [r for r in ALL if (not r.is_tentative if self.select is None else r.code in self.select)]
         return tuple(rule for rule in wanted if rule.code not in self.ignore)
 
 

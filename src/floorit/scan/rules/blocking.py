@@ -24,14 +24,15 @@ def _items(scene: Scene) -> Iterator[Match]:
 def _copies(scene: Scene) -> Iterator[Match]:
     """The innermost of `x.detach().cpu().numpy()`; what follows it is no wait of its own."""
     for call, value in scene.methods("cpu", Place.STEP):
-        if not call.args and _may_be_on_device(scene, value) and not _is_module(scene, value):
+        is_tensor = not call.args and _may_be_on_device(scene, value) and not _is_module(scene, value)
+        if is_tensor and scene.heat.is_surely_in_step(scene.source, call):
             yield Match(call)
 
 
 def _lists(scene: Scene) -> Iterator[Match]:
     for name in ("tolist", "numpy"):
         for call, value in scene.methods(name, Place.STEP):
-            if scene.kinds.is_on_device(scene.source, value):
+            if scene.kinds.is_on_device(scene.source, value) and scene.heat.is_surely_in_step(scene.source, call):
                 yield Match(call, f"`.{name}()` of a tensor on the GPU, in every step")
 
 
@@ -43,7 +44,8 @@ def _synchronizes(scene: Scene) -> Iterator[Match]:
 
 def _empties(scene: Scene) -> Iterator[Match]:
     for call, _ in scene.methods("empty_cache", Place.STEP):
-        if scene.name(call.func) == "torch.cuda.empty_cache":
+        is_meant = scene.name(call.func) == "torch.cuda.empty_cache"
+        if is_meant and scene.heat.is_surely_in_step(scene.source, call):
             yield Match(call, edits=_taken_out(scene, call))
 
 

@@ -322,6 +322,7 @@ RULES = (
         instead="list it once, in `__init__`",
         unsafe="files come and go while the program runs",
         finding="input-bound",
+        is_tentative=True,
         match=_lists,
     ),
     Rule(

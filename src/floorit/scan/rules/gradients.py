@@ -232,6 +232,7 @@ RULES = (
         costs="memory grows with every step",
         instead="keep `loss.detach()`",
         unsafe="what is computed of them later can then not go backward",
+        is_tentative=True,
         match=_grows,
     ),
     Rule(

@@ -326,6 +326,7 @@ RULES = (
         unsafe="sums are then made in another order",
         risk="rounding",
         finding="input-bound",
+        is_tentative=True,
         match=_in_samples,
     ),
 )

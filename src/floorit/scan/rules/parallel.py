@@ -76,6 +76,7 @@ RULES = (
         unsafe="torch is older than 1.11",
         risk="rounding",
         finding="recompute-bound",
+        is_tentative=True,
         match=_reentrant,
     ),
 )

@@ -303,6 +303,7 @@ RULES = (
         unsafe="the GPU draws other numbers from the same seed",
         risk="training",
         finding="sync-bound",
+        is_tentative=True,
         match=_random_on_host,
     ),
     Rule(
