@@ -272,6 +272,18 @@ def test_what_is_mended_is_mended_once(blocking: Path, capsys: pytest.CaptureFix
     assert [path.name for path in blocking.parent.iterdir()] == ["train.py"]
 
 
+def test_it_does_not_matter_from_where_a_file_is_named(blocking: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    below = blocking.parent / "a" / "b"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    run_scan("--fix", "../..")
+    once = blocking.read_text()
+    assert "pin_memory=True" in once
+    assert "non_blocking=True" in once
+    run_scan("--fix", "../..")
+    assert blocking.read_text() == once
+
+
 def test_line_endings_and_encodings_stay_as_they_are(blocking: Path) -> None:
     text = "# -*- coding: latin-1 -*-\n" + BLOCKING.replace("≈", "=").replace("µ", "u")
     blocking.write_bytes(text.replace("\n", "\r\n").encode("latin-1"))

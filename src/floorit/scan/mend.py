@@ -15,7 +15,7 @@ from floorit.scan.edits import Edit
 from floorit.scan.rewrite import difference, rewritten
 from floorit.scan.rule import Finding, Rule
 from floorit.scan.rules import ALL
-from floorit.scan.scan import scan, shown
+from floorit.scan.scan import scan, shown, whole_path
 from floorit.scan.source import decoded
 
 _ROUNDS = 5  # more than changes ever make each other possible
@@ -66,7 +66,7 @@ def _edits(findings: Iterable[Finding]) -> dict[Path, list[Edit]]:
     wanted: dict[Path, list[Edit]] = defaultdict(list)
     for finding in findings:
         if finding.fixable:
-            wanted[Path(finding.file).absolute()] += finding.edits
+            wanted[whole_path(finding.file)] += finding.edits
     return wanted
 
 

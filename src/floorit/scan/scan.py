@@ -62,7 +62,7 @@ def _scan(paths: list[Path], rules: tuple[Rule, ...], exclude: tuple[str, ...], 
     sources, problems = [], []
     for path in files.python(paths, exclude):
         try:
-            sources.append(read(path, texts.get(path.absolute())))
+            sources.append(read(path, texts.get(whole_path(path))))
         except Unreadable as error:
             problems.append(Problem(file=shown(path), line=error.line, reason=error.reason))
     try:
@@ -86,7 +86,7 @@ def _scan(paths: list[Path], rules: tuple[Rule, ...], exclude: tuple[str, ...], 
 def of_run(paths: Iterable[str]) -> list[Finding]:
     """What there is to say of files that a run was seen in; their names are whole, as in its record."""
     found = scan([Path(path) for path in paths if Path(path).is_file()]).findings
-    return [msgspec.structs.replace(finding, file=str(Path(finding.file).absolute()), edits=()) for finding in found]
+    return [msgspec.structs.replace(finding, file=str(whole_path(finding.file)), edits=()) for finding in found]
 
 
 def _of_file(
@@ -161,6 +161,11 @@ def _lines(source: Source, node: ast.AST) -> tuple[int, int]:
     whole = statement if statement is node or not hasattr(statement, "body") else node
     first = getattr(whole, "lineno", 1)
     return first, getattr(whole, "end_lineno", None) or first
+
+
+def whole_path(path: str | Path) -> Path:
+    """From the root on, without `..`."""
+    return Path(os.path.abspath(path))
 
 
 def shown(path: Path) -> str:
