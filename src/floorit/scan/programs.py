@@ -20,7 +20,7 @@ _OTHER_PURPOSE = re.compile(
 )
 _TESTS = ("test_utils", "testing")
 _FRAMEWORKS = re.compile(r"LightningModule|LightningDataModule|TrainerCallback|EpochBasedRunner")
-_GPU = re.compile(r".*cuda.*|gpus?|gpu_ids?|Accelerator|LightningModule", re.IGNORECASE)
+_GPU = re.compile(r".*cuda.*|gpus?|gpu_ids?|(?:\w+_)?device|Accelerator|LightningModule", re.IGNORECASE)
 Finder: TypeAlias = "Callable[[Heat, Source], ast.AST | None]"  # of something in one file
 
 

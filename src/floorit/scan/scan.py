@@ -23,6 +23,7 @@ from floorit.scan.source import File, Source, Unreadable, read
 from floorit.scan.whole import Whole
 
 _WAITS = "sync-bound"  # the finding of a run under which waits for the GPU stand
+_OF_GPU = (_WAITS, "transfer-bound", "launch-bound")  # that a program without one can't have
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +100,7 @@ def _of_file(
     found, problems = [], []
     for rule in rules:
         try:
-            matches = [match for match in rule.match(scene) if _counts(scene, match)] if scene is not None else []
+            matches = [m for m in rule.match(scene) if _counts(scene, rule, m)] if scene is not None else []
             if config is not None and rule.match_config is not None:
                 matches += rule.match_config(config, reads)
             found += [_finding(file, scene, rule, match) for match in matches]
@@ -109,7 +110,9 @@ def _of_file(
     return [f for f in _once_a_statement(found) if not file.is_ignored(f.line, f.code)], problems
 
 
-def _counts(scene: Scene, match: Match) -> bool:
+def _counts(scene: Scene, rule: Rule, match: Match) -> bool:
+    if rule.finding in _OF_GPU and not any(program.uses_gpu for program in scene.programs.of(scene.source)):
+        return False
     return isinstance(match.node, int) or match.is_left_out or scene.is_reached(match.node)
 
 

@@ -13,6 +13,8 @@ from floorit.scan.source import Source, argument, dotted, has_stars, last_word
 
 _HOPS = 10  # from a name to what it was set to, and so on
 _OF_TEXT: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper, "strip": str.strip}
+_LEAVES = (ast.Return, ast.Continue)
+_CALL_NOTHING = frozenset("object Module ABC Generic Protocol Enum Dataset".split())  # of their own
 _CALLS = 3  # from a function to those that call it
 
 
@@ -84,7 +86,16 @@ class Settings:
         is_hook = function in self._heat.steps or function in self._heat.samples
         trains = any(function.source.function(loop) is function.node for loop in self._heat.loops_of(function.source))
         is_named = bool(function.decorators) or function.name in self._handed or function.name == "main"
-        return function.owner is not None or is_hook or trains or is_named
+        return self._is_method_in_use(function) if function.owner is not None else is_hook or trains or is_named
+
+    def _is_method_in_use(self, function: Function) -> bool:
+        """Whether something names it, or a class from elsewhere, which its own inherits from, may call it."""
+        assert function.owner is not None
+        above = {name.split(".")[-1] for name in self._project.ancestors(function.owner)}
+        own = {one.name for one in self._project.classes.values()}
+        is_inherited = bool(above - own - _CALL_NOTHING)
+        is_special = function.name.startswith("__") or function.name == "forward"
+        return is_special or is_inherited or self._project.is_named(function.name)
 
     def _may_be(self, source: Source, test: ast.expr, taken: bool) -> bool:
         value = self.value(source, test)
@@ -188,11 +199,29 @@ def _tests(source: Source, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
     """The conditions around a node in its function, and whether each must be true to come to it."""
     before, inside = node, source.function(node)
     for here in source.around(node):
+        if isinstance(before, ast.stmt):
+            yield from ((earlier.test, False) for earlier in _left_by(here, before))
         if here is inside:
             return
         if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
             yield here.test, before is here.body or (isinstance(here.body, list) and before in here.body)
         before = here
+
+
+def _left_by(block: ast.AST, statement: ast.stmt) -> Iterator[ast.If]:
+    """What stands before a statement in its block and may lead past it: `if not self.measures: return`."""
+    for body in (getattr(block, "body", None), getattr(block, "orelse", None)):
+        if isinstance(body, list) and statement in body:
+            for earlier in body[: body.index(statement)]:
+                leaves = isinstance(earlier, ast.If) and not earlier.orelse and isinstance(earlier.body[-1], _LEAVES)
+                if leaves and isinstance(earlier, ast.If) and _asks_itself(earlier.test):
+                    yield earlier
+
+
+def _asks_itself(test: ast.expr) -> bool:
+    """`self.measures`, `not self.measures`: what the object was made for. Other tests may be of how it is used."""
+    asked = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+    return dotted(asked).startswith("self.")
 
 
 def _handed(source: Source) -> Iterator[str]:

@@ -93,6 +93,7 @@ RULES = (
         costs=WAITS,
         instead="compute with the tensor itself, or copy it every few dozen steps",
         finding="sync-bound",
+        is_tentative=True,
         match=_lists,
     ),
     Rule(

@@ -315,7 +315,7 @@ RULES = (
         message="parameters are updated one by one in every step",
         costs="a few small operations for each of hundreds of tensors: the GPU waits for Python to ask for them",
         instead="all at once: `torch._foreach_lerp_` and its like, an optimizer of torch's, `AveragedModel`",
-        finding="python-bound",
+        finding="launch-bound",
         match=_over_parameters,
     ),
     Rule(
