@@ -3,10 +3,12 @@
 import contextlib
 import io
 import json
+import os
 import re
 import runpy
 import subprocess
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -78,7 +80,7 @@ def test_every_rule_is_in_the_docs_with_its_risk() -> None:
 def printed(path: Path) -> str:
     """What a program prints, its losses among it."""
     stream = io.StringIO()
-    with contextlib.redirect_stdout(stream):
+    with contextlib.redirect_stdout(stream), mock.patch.dict(os.environ):
         runpy.run_path(str(path), run_name="__main__")
     return stream.getvalue()
 
