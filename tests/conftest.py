@@ -90,6 +90,15 @@ def execute(words: list[str], cwd: Path, stdin: bytes = b"", **environ: str) -> 
     return subprocess.run(words, cwd=cwd, input=stdin, capture_output=True, env=environment, timeout=LONGEST)
 
 
+def tried(folder: Path, words: list[str], script: Path, *arguments: str) -> dict[str, Any]:
+    """What `floorit try` says of a script: trial.json."""
+    command = [FLOORIT, "try", *words, "--out", str(folder / "try"), "--", PYTHON, str(script), *arguments]
+    environment = clean_environment()
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, timeout=LONGEST)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads((folder / "try" / "trial.json").read_text())
+
+
 def report_of(folder: Path) -> dict[str, Any] | None:
     """The report in a run's folder."""
     path = folder / "report.json"

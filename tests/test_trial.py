@@ -18,7 +18,7 @@ from conftest import FLOORIT, PYTHON, clean_environment
 
 from floorit import cli, commandline
 from floorit.errors import OutputError, UsageError
-from floorit.fixes import asked
+from floorit.fixes import ALL, asked
 from floorit.fixes.values import Value
 from floorit.record import wire
 from floorit.report import terminal
@@ -117,6 +117,15 @@ def test_what_became_of_a_fix_is_read_from_the_record(tmp_path):
     script = f"import os; open(os.environ['FLOORIT_RECORD'] + '/a.rec', 'wb').write({told!r})"
     found = run(tmp_path, script, fixes={"pin": True, "fused": True}).overrides
     assert found == [Override(code="pin", value=True, state="not met", reason="no GPU")]
+
+
+def test_no_fix_is_in_the_way_of_what_keeps_losses(tmp_path):
+    values = {fix.code: fix.takes.default for fix in ALL if fix.takes is not None}
+    fixes: dict[str, Value] = {**values, "workers": 2, "context": "spawn", "bucket-mb": 50, "amp": "fp16"}
+    found = run(tmp_path, "import torch\nx = torch.ones(2, requires_grad=True)\nx.sum().backward()", fixes=fixes)
+    assert found.losses == [[2.0]]
+    assert {override.code for override in found.overrides} == set(fixes)
+    assert not [o for o in found.overrides if "could not be installed" in (o.reason or "")]
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("5m", 300), ("1h", 3600), ("20", 20), ("1.5m", 90)])

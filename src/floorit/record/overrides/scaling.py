@@ -31,8 +31,8 @@ class Scaling:
         self._hooked = Known()  # parameters whose gradients are made small again
         self._is_programs = False  # whether the program scales by itself
         session.hook("loss scaling", optim.Optimizer.add_param_group, self._given, names=("param_group",))
-        session.hook("loss scaling", grad_scaler.GradScaler.scale, self._scales, names=("self",))
         optim.register_optimizer_step_pre_hook(self._before_step)
+        self._replace_scale(grad_scaler.GradScaler)
         self._replace_backward(session.torch.autograd)
 
     def follow(self, leaf):
@@ -52,8 +52,20 @@ class Scaling:
 
     _made_small.__torch_unserializable__ = True  # torch does not warn that it is not saved
 
-    def _scales(self, scaler):
-        self._is_programs = scaler.is_enabled()
+    def _replace_scale(self, scaler_class):
+        """Around it, as those who keep losses are inside."""
+        scale = scaler_class.scale
+
+        @functools.wraps(scale)
+        def noted(scaler, *args, **kwargs):
+            try:
+                self._is_programs = scaler.is_enabled()
+                return scale(scaler, *args, **kwargs)
+            except BaseException:
+                hide_ours()
+                raise
+
+        self._session.patches.replace(scaler_class, "scale", noted)
 
     def _replace_backward(self, autograd):
         backward = autograd.backward

@@ -1,0 +1,235 @@
+"""What each fault's fix gains when it is applied from outside, beside what the case's own switch gains.
+
+Each fix is tried on the case as shipped (`floorit try`), unedited. The switch's gain is the one in truth.toml, measured
+by cases/measure.py; what was predicted is of the try's first run.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "src"))
+
+import msgspec  # noqa: E402
+
+from floorit import demo, truth  # noqa: E402
+from floorit.stats import Estimate  # noqa: E402
+
+REACHED = 0.10  # how far the override's gain may stay behind the switch's
+
+# Fault of a case: the fixes that do together what its switch does.
+APPLIED = {
+    ("bev", "workers"): {
+        "cpu": ["workers=2", "prefetch=4", "persistent=on"],
+        "gpu": ["workers=12", "prefetch=4", "persistent=on", "pin=on"],
+    },
+    ("bev", "fp16"): {"gpu": ["amp=fp16"]},
+    ("deblur", "checkpoint"): {"cpu": ["recompute=off"], "gpu": ["recompute=off"]},
+    ("deblur", "batch"): {"cpu": ["batch=3"], "gpu": ["batch=3"]},
+    ("deblur", "timing-log"): {"gpu": ["sync-off=on"]},
+    ("detector", "anomaly"): {"cpu": ["anomaly=off"], "gpu": ["anomaly=off"]},
+    ("detector", "workers"): {"cpu": ["workers=2"], "gpu": ["workers=16"]},
+    ("detector", "cache"): {"cpu": ["decode-cache=ram"], "gpu": ["decode-cache=ram"]},
+    ("detector", "pin"): {"gpu": ["pin=on"]},
+    ("heatmap", "workers"): {"gpu": ["workers=24", "prefetch=4"]},
+    ("heatmap", "cudnn"): {"gpu": ["cudnn-benchmark=on", "deterministic=off"]},
+    ("heatmap", "async-copy"): {"gpu": ["async-copy=on"]},
+    ("heatmap", "tf32"): {"gpu": ["tf32=on"]},
+    ("heatmap", "launch"): {"gpu": ["compile=reduce-overhead"]},
+    ("service", "cache"): {"cpu": ["decode-cache=ram"], "gpu": ["decode-cache=ram"]},
+    ("service", "workers"): {"cpu": ["persistent=on"], "gpu": ["persistent=on"]},
+    ("service", "table"): {"gpu": ["batch=96"]},
+}
+_OWN_LOOP = "only the program's own loop knows when it is due"
+_REWRITE = "its lines must be written anew"
+CANNOT = {
+    ("bev", "images"): _REWRITE + ": decoding at a smaller size gives other pixels",
+    ("bev", "geometry"): _REWRITE,
+    ("bev", "eval"): _OWN_LOOP,
+    ("deblur", "optimizer-state"): "no fix keeps Adam's moments in bfloat16",
+    ("deblur", "perceptual"): _REWRITE,
+    ("detector", "assignment"): _REWRITE,
+    ("detector", "mosaic"): "it is what the model is trained on",
+    ("detector", "plots"): _OWN_LOOP,
+    ("detector", "logging"): _OWN_LOOP,
+    ("detector", "items"): "an .item() is not touched: the program uses its number",
+    ("heatmap", "targets"): _REWRITE,
+    ("service", "val"): _OWN_LOOP,
+    ("service", "checkpoint-every"): _OWN_LOOP,
+}
+
+EXAMPLES = """\
+examples:
+  python cases/overrides.py                                  all five at CPU scale
+  python cases/overrides.py service heatmap --budget 4m
+  python cases/overrides.py detector --only workers --extra "--steps 40" --write table.md
+"""
+
+
+def main():
+    options = arguments()
+    rows = [row for name in options.cases for row in of_case(name, options)]
+    said = markdown(rows)
+    if options.write:
+        options.write.write_text(said, encoding="utf-8")
+    else:
+        print(said)
+    return 1 if any(row.verdict == "failed" for row in rows) else 0
+
+
+def arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"default: {' '.join(demo.NAMES)}")
+    parser.add_argument("--scale", choices=truth.SCALES, default="cpu", help="default: cpu")
+    parser.add_argument("--only", metavar="FAULT", help="this fault alone")
+    parser.add_argument("--steps", default="24", metavar="N", help="steady steps of each run (default: 24)")
+    parser.add_argument("--budget", default="5m", metavar="TIME", help="of each fault (default: 5m)")
+    parser.add_argument("--extra", type=shlex.split, default=[], metavar="WORDS", help='for train.py: "--steps 40"')
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep each try there, to go on with or to look at")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the table there instead of printing it")
+    options = parser.parse_args()
+    options.cases = options.cases or list(demo.NAMES)
+    for name in options.cases:
+        if name not in demo.NAMES:
+            parser.error(f"there is no case {name!r}; there are {', '.join(demo.NAMES)}")
+    return options
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault of a case."""
+
+    case: str
+    fault: str
+    switch: Estimate | None  # what the case's own switch gains
+    fixes: list[str]
+    verdict: str  # or why there is none
+    override: Estimate | None = None
+    predicted: Estimate | None = None
+    remark: str = ""
+
+    @property
+    def falls_short(self):
+        """Whether the override gains less than the switch, by more than REACHED."""
+        if self.switch is None or self.override is None:
+            return False
+        return self.override.value < (1 - REACHED) * self.switch.value
+
+
+def of_case(name, options):
+    """Every fault that costs anything at this scale, one after the other."""
+    folder = ROOT / "cases" / name
+    case = demo.Case(name=name, folder=folder, truth=truth.load(folder))
+    for fault in case.truth.faults:
+        if options.scale not in fault.scales or options.only not in (None, fault.name):
+            continue
+        key = (name, fault.name)
+        switch = measured(case.truth, fault, options.scale)
+        if key in CANNOT:
+            yield Row(case=name, fault=fault.name, switch=switch, fixes=[], verdict=f"cannot be applied: {CANNOT[key]}")
+        else:
+            yield of_fault(case, fault, switch, APPLIED[key][options.scale], options)
+
+
+def measured(known, fault, scale):
+    """The gain of the fault's own switch at this scale, in its own regime; None where it was not measured."""
+    tables = (t for t in known.measured.values() if t.scale == scale and t.regime == fault.regime)
+    found = next((t.faults[fault.name] for t in tables if fault.name in t.faults), None)
+    return None if found is None else found.speedup
+
+
+def of_fault(case, fault, switch, fixes, options):
+    say(f"{case.name} {fault.name}: {' '.join(fixes)}")
+    with tempfile.TemporaryDirectory(prefix=f"floorit-{case.name}-") as temporary:
+        # The same place each time: a try goes on only with the same command from the same folder.
+        place = (options.keep or Path(temporary)).absolute() / f"{case.name}-{fault.name}"
+        place.mkdir(parents=True, exist_ok=True)
+        data = demo.make_data(case, options.scale, sys.executable, sys.stderr)
+        regime = case.truth.regimes[fault.regime].options if fault.regime else []
+        script = demo.command(case, options.scale, sys.executable, data, place / "out")
+        asked = [word for fix in fixes for word in ("--fix", fix)]
+        limits = ["--steps", options.steps, "--budget", options.budget, "--out", "try"]
+        words = [sys.executable, "-m", "floorit", "try", *asked, *limits, "--", *script, *regime, *options.extra]
+        ended = subprocess.run(words, cwd=place, env=environment(), check=False)
+        if ended.returncode:
+            return Row(case=case.name, fault=fault.name, switch=switch, fixes=fixes, verdict="failed")
+        found = json.loads((place / "try" / "trial.json").read_text())
+    return Row(
+        case=case.name,
+        fault=fault.name,
+        switch=switch,
+        fixes=fixes,
+        verdict=found["verdict"],
+        override=estimate(found["speedup"]),
+        predicted=estimate(found["predicted"]),
+        remark=found["reason"],
+    )
+
+
+def estimate(value):
+    return None if value is None else msgspec.convert(value, Estimate)
+
+
+def environment():
+    """Ours, with src/ on the path."""
+    others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), *others])}
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+# -- shown ------------------------------------------------------------------------------------------------------
+
+
+def markdown(rows):
+    short = [f"{row.case}/{row.fault}" for row in rows if row.falls_short]
+    lines = [
+        f"# Fixes applied from outside, {time.strftime('%Y-%m-%d', time.gmtime())}",
+        "",
+        f"Command: `python {shlex.join(['cases/overrides.py', *sys.argv[1:]])}`  ",
+        f"Machine: {platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} of {os.cpu_count()}"
+        f" cores, Python {platform.python_version()}; {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}",
+        "",
+        f"More than {REACHED:.0%} behind the switch: {', '.join(short) or 'none'}.",
+        "",
+        "| case | fault | fixes | the switch's gain | the override's gain | predicted | verdict | because |",
+        "|---|---|---|---:|---:|---:|---|---|",
+        *map(line, rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def line(row):
+    cells = (
+        row.case,
+        row.fault,
+        " ".join(f"`{fix}`" for fix in row.fixes),
+        interval(row.switch),
+        interval(row.override),
+        interval(row.predicted),
+        row.verdict,
+        row.remark,
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def interval(estimate):
+    if estimate is None:
+        return ""
+    spread = f" [{estimate.low:.2f}, {estimate.high:.2f}]" if estimate.n > 1 else ""
+    return f"{estimate.value:.2f}{spread}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
