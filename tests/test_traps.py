@@ -32,11 +32,12 @@ def test_a_trap_is_not_called_faster(tmp_path, name):
     found = tried(tmp_path, ["--fix", trap["fix"], "--steps", "100", "--budget", "90s"], TRAPS / f"{name}.py")
     said = f"{found['verdict']}: {found['reason']}"
     assert found["verdict"] != "faster", said
-    if not is_surely_slower(trap):  # nothing to find, and a loud machine may not show that in a minute
-        assert found["verdict"] in (trap["verdict"], "unclear"), said
-    elif found["noise"] is None or found["noise"] > LOUD:
+    if found["verdict"] == "unclear" and (found["noise"] or LOUD) >= LOUD and is_surely_slower(trap):
         pytest.skip(f"the machine is too busy to tell: {said}")
-    else:
-        assert found["verdict"] == trap["verdict"] == "not faster", said
+    if not is_surely_slower(trap) and found["verdict"] == "unclear":
+        return  # nothing to find, and a loud machine may not show that in a minute
+    assert found["verdict"] == trap["verdict"], said
+    assert "None" not in found["reason"]
+    if is_surely_slower(trap) and trap["verdict"] == "not faster" and found["noise"] < LOUD:
         assert "slower" in found["reason"]
         assert found["speedup"]["high"] < 1

@@ -305,6 +305,11 @@ def test_a_fix_that_was_not_in_force_proves_nothing(overrides, word):
     assert said(state(trial("b", 0.05, overrides=overrides), fixes={"pin": None})).verdict == word
 
 
+def test_a_fix_that_met_nothing_says_so_in_words():
+    idle = trial("b", 0.05, overrides=[Override(code="pin", state="not met")])
+    assert said(state(idle, fixes={"pin": None})).reason == "pin: the program never did what it would change"
+
+
 def test_both_are_measured_over_the_same_steps():
     """What one does every tenth step is in both, or in neither, however many steps each was given."""
     lengths = [0.1 + (0.5 if at % 10 == 9 else 0.0) for at in range(60)]

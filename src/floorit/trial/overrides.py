@@ -9,6 +9,8 @@ from floorit.trial.arms import Arm
 from floorit.trial.state import State
 from floorit.trial.trial import Override
 
+_NEVER = "the program never did what it would change"
+
 Obstacle = tuple[Literal["failed", "does not apply"], str]
 
 
@@ -29,7 +31,7 @@ def obstacle(state: State, arm: Arm) -> Obstacle | None:
         return "failed", f"{broken.code} could not be applied: {broken.reason}"
     unmet = [override for override in overrides if override.state == NOT_MET]
     if unmet and len(unmet) == len(overrides) and not arm.varied and not arm.entries:
-        return "does not apply", "; ".join(f"{override.code}: {override.reason}" for override in unmet)
+        return "does not apply", "; ".join(f"{override.code}: {override.reason or _NEVER}" for override in unmet)
     return None
 
 
