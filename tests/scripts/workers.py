@@ -45,7 +45,9 @@ def main():
         optimizer.step()
         losses.append(loss.item())
         walls.append(time.perf_counter() - top)
+    top = time.perf_counter()
     print(losses)
+    walls[-1] += time.perf_counter() - top  # what is printed after the last step counts as logging
     if "PLANTED_OUT" in os.environ:
         with open(os.environ["PLANTED_OUT"], "w") as file:
             json.dump({"data_wait": waits, "step": walls}, file)
