@@ -7,7 +7,7 @@ from floorit.analyse.ledger import Entry, Ledger
 from floorit.analyse.syncs import SyncPoint
 from floorit.events import Place, Sample
 from floorit.record import wire
-from floorit.scan.rule import Finding
+from floorit.scan.finding import Finding
 
 STEP = 0.1  # seconds
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from floorit.scan.rule import Finding
+from floorit.scan.finding import Finding
 from floorit.scan.scan import scan
 from floorit.truth import load
 

@@ -20,9 +20,7 @@ from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
 from floorit.fixes import asked
 from floorit.report import beside, build, model, terminal, words
-from floorit.scan import output as scanned
-from floorit.scan import preferences, scan
-from floorit.scan.rules import ALL as ALL_RULES
+from floorit.scan.finding import Finding
 from floorit.trial import attempt, store
 from floorit.trial.table import render as render_trials
 from floorit.truth import Scale
@@ -151,7 +149,7 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
         seconds=seconds,
         cpu_seconds=_cpu_of_children() - before,
         told=told,
-        read=scan.of_run(habits.files([*watcher.reader.run(), *watcher.reader.workers.values()])),
+        read=_read(watcher),
         headroom=memory.sum_up(),
         usage=used.sum_up(),
     )
@@ -159,6 +157,13 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
         outcome = _floor(command, folder, run, watcher, options)
         run = msgspec.structs.replace(run, floor=outcome, images=_image_costs(run, watcher, options))
     return _finish(folder, run, watcher, options), code
+
+
+def _read(watcher: live.Live) -> list[Finding]:
+    """What the files that a run was seen in say of themselves."""
+    from floorit.scan.scan import of_run  # takes 0.1 s to import, which the program need not wait for
+
+    return of_run(habits.files([*watcher.reader.run(), *watcher.reader.workers.values()]))
 
 
 def _floor(
@@ -255,29 +260,9 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _scan(options: argparse.Namespace) -> int:
-    if options.rules:
-        scanned.show(scanned.render_rules(ALL_RULES), sys.stdout)
-        return 0
-    wanted = preferences.settled(options.paths, options.select, options.ignore, options.exclude)
-    result = scan.scan(options.paths, wanted.rules(), wanted.exclude)
-    if options.diff or options.fix:
-        _mend(options, wanted)
-    if options.json:
-        sys.stdout.buffer.write(scanned.to_json(result))
-    elif not options.diff:
-        scanned.show(scanned.render(result), sys.stdout)
-    return 1 if (result.findings or result.problems) and not options.exit_zero else 0
+    from floorit.scan import command  # takes 0.1 s to import, which other verbs need not wait for
 
-
-def _mend(options: argparse.Namespace, wanted: preferences.Preferences) -> None:
-    from floorit.scan import mend  # LibCST takes 0.2 s to import, which other verbs need not wait for
-
-    for change in mend.changes(options.paths, wanted.rules(), wanted.exclude):
-        if options.diff:
-            sys.stdout.write(change.diff())
-        if options.fix:
-            change.write()
-            print(f"floorit: {scanned.plural(change.count, 'place')} changed in {change.file}", file=sys.stderr)
+    return command.run(options)
 
 
 def _env(options: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from floorit.declared import Told
 from floorit.errors import RecordError
 from floorit.events import Headroom, Rates, Usage
 from floorit.hardware import Environment
-from floorit.scan.rule import Finding
+from floorit.scan.finding import Finding
 
 NAME = "run.json"
 # What else is in a run's folder: the record, and all that belongs to the run without the data path.

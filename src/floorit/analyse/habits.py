@@ -10,10 +10,9 @@ from floorit.analyse.ledger import Ledger
 from floorit.analyse.syncs import SyncPoint
 from floorit.events import Process, Sample
 from floorit.record import wire
-from floorit.scan.rule import Finding, Risk
+from floorit.scan.finding import Finding, Risk
 
 LEAST = 0.01  # of the step, or of what makes batches: a line below it is cold
-_WAITS = "sync-bound"  # the finding under which waits for the GPU stand
 _FEWEST = 3  # looks at a line: fewer may be by chance
 
 
@@ -54,7 +53,7 @@ def find(read: list[Finding], ledger: Ledger, points: list[SyncPoint], workers: 
 def _at_work(finding: Finding, ledger: Ledger, points: list[SyncPoint]) -> Habit | None:
     """Of a line that the training thread was at. A call that only waits costs what it waited, not what else the line
     does."""
-    if finding.finding == _WAITS:
+    if finding.is_wait:
         seconds: float | None = sum(p.seconds for p in points if _covers(finding, p.file, p.line)) or None
     else:
         seconds = _seen(finding, ledger)
@@ -74,7 +73,7 @@ def _seen(finding: Finding, ledger: Ledger) -> float | None:
 def _beside(finding: Finding, making: list[Sample]) -> Habit | None:
     """Of a line that a worker was at."""
     here = [sample for sample in making if _is_at(finding, sample)]
-    if len(here) < _FEWEST or finding.finding == _WAITS:
+    if len(here) < _FEWEST or finding.is_wait:
         return None
     share = sum(sample.weight for sample in here) / sum(sample.weight for sample in making)
     return _habit(finding, None, share)

@@ -12,8 +12,9 @@ import msgspec
 
 from floorit.errors import OutputError
 from floorit.scan.edits import Edit
+from floorit.scan.finding import Finding
 from floorit.scan.rewrite import difference, rewritten
-from floorit.scan.rule import Finding, Rule
+from floorit.scan.rule import Rule
 from floorit.scan.rules import ALL
 from floorit.scan.scan import scan, shown, whole_path
 from floorit.scan.source import decoded

@@ -9,8 +9,9 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from floorit.scan.finding import Finding
 from floorit.scan.heat import Place
-from floorit.scan.rule import Finding, Rule
+from floorit.scan.rule import Rule
 from floorit.scan.scan import Result
 
 FORMAT = 1  # of the JSON

@@ -1,15 +1,16 @@
-"""What a rule is, what it is told of a project, and what it finds."""
+"""What a rule is, and what it is told of a project."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from floorit.scan.configs import Config
-from floorit.scan.edits import Edit
+from floorit.scan.edits import Edit, remove
+from floorit.scan.finding import Risk
 from floorit.scan.heat import Place
 from floorit.scan.programs import is_program
 from floorit.scan.reads import Reads
@@ -17,7 +18,6 @@ from floorit.scan.source import Source, dotted
 from floorit.scan.whole import Whole
 
 _Expression = TypeVar("_Expression", bound=ast.expr)
-Risk = Literal["exact", "rounding", "order", "training"]
 
 
 class Scene:
@@ -51,6 +51,11 @@ class Scene:
                 continue
             if place is None or self.heat.of(self.source, call) is place:
                 yield call, function.value
+
+    def taken_out(self, call: ast.Call) -> tuple[Edit, ...]:
+        """The edit that does without a call; none where it is part of something else."""
+        statement = self.source.statement(call)
+        return (remove(statement),) if isinstance(statement, ast.Expr) and statement.value is call else ()
 
     def is_reached(self, node: ast.AST) -> bool:
         """Whether a program that trains comes to a node as its defaults have it."""
@@ -122,32 +127,3 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     is_tentative: bool = False  # too often wrong, or too little seen, to be said unasked: a run decides
     match: Callable[[Scene], Iterator[Match]]
     match_config: Callable[[Config, Reads], Iterator[Match]] | None = None  # what it finds in a file of settings
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One line that slows training."""
-
-    code: str
-    file: str
-    line: int
-    column: int
-    lines: tuple[int, int]  # first and last of the statement, or of the loop
-    message: str
-    costs: str
-    instead: str
-    when: str  # the code runs: every step, every sample, once
-    risk: Risk
-    unsafe: str
-    fixable: bool  # by --fix
-    text: str  # of the line
-    function: str
-    finding: str = ""  # of a run, that would show what it costs
-    edits: tuple[Edit, ...] = ()
-
-
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that could not be read."""
-
-    file: str
-    line: int
-    reason: str

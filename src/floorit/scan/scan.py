@@ -14,16 +14,16 @@ import msgspec
 
 from floorit.scan import files
 from floorit.scan.configs import Config
+from floorit.scan.finding import WAITS, Finding, Problem
 from floorit.scan.heat import Place
 from floorit.scan.project import Project
 from floorit.scan.reads import Reads
-from floorit.scan.rule import Finding, Match, Problem, Rule, Scene
+from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.rules import ALL
 from floorit.scan.source import File, Source, Unreadable, read
 from floorit.scan.whole import Whole
 
-_WAITS = "sync-bound"  # the finding of a run under which waits for the GPU stand
-_OF_GPU = (_WAITS, "transfer-bound", "launch-bound")  # that a program without one can't have
+_OF_GPU = (WAITS, "transfer-bound", "launch-bound")  # that a program without one can't have
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,10 +68,9 @@ def _scan(paths: list[Path], rules: tuple[Rule, ...], exclude: tuple[str, ...], 
             problems.append(Problem(file=shown(path), line=error.line, reason=error.reason))
     try:
         whole = Whole(Project(sources, files.configs(paths, exclude)))
-    except RecursionError:
-        problems.append(
-            Problem(file=shown(paths[0]), line=1, reason="its files are too deeply interwoven to be read together")
-        )
+    except Exception as error:  # a fault of ours, which must not cost a run its report
+        reason = f"its files could not be read together: {type(error).__name__}: {error}"
+        problems.append(Problem(file=", ".join(map(shown, paths)), line=1, reason=reason))
         return Result(files=len(sources), trains=False, findings=[], problems=problems)
     configs = {config.path: config for config in whole.project.entries.configs}
     findings: list[Finding] = []
@@ -121,7 +120,7 @@ def _once_a_statement(findings: list[Finding]) -> Iterator[Finding]:
     wait for is done by then."""
     seen = set()
     for finding in findings:
-        habit = finding.finding if finding.finding == _WAITS else finding.code
+        habit = finding.finding if finding.is_wait else finding.code
         if (habit, finding.lines) not in seen:
             seen.add((habit, finding.lines))
             yield finding

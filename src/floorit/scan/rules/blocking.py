@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from floorit.scan.edits import Edit, remove
 from floorit.scan.heat import Place
 from floorit.scan.kinds import Kind
 from floorit.scan.rule import Match, Rule, Scene
@@ -39,14 +38,14 @@ def _lists(scene: Scene) -> Iterator[Match]:
 def _synchronizes(scene: Scene) -> Iterator[Match]:
     for call, _ in scene.methods("synchronize", Place.STEP):
         if scene.name(call.func) == "torch.cuda.synchronize":
-            yield Match(call, edits=_taken_out(scene, call))
+            yield Match(call, edits=scene.taken_out(call))
 
 
 def _empties(scene: Scene) -> Iterator[Match]:
     for call, _ in scene.methods("empty_cache", Place.STEP):
         is_meant = scene.name(call.func) == "torch.cuda.empty_cache"
         if is_meant and scene.heat.is_surely_in_step(scene.source, call):
-            yield Match(call, edits=_taken_out(scene, call))
+            yield Match(call, edits=scene.taken_out(call))
 
 
 def _may_be_on_device(scene: Scene, value: ast.expr) -> bool:
@@ -60,12 +59,6 @@ def _may_be_on_device(scene: Scene, value: ast.expr) -> bool:
 def _is_module(scene: Scene, value: ast.expr) -> bool:
     owner = scene.project.class_of(scene.source, value)
     return (owner is not None and scene.project.is_module(owner)) or "model" in last_word(value).lower()
-
-
-def _taken_out(scene: Scene, call: ast.Call) -> tuple[Edit, ...]:
-    statement = scene.source.statement(call)
-    is_alone = isinstance(statement, ast.Expr) and statement.value is call
-    return (remove(statement),) if is_alone else ()
 
 
 WAITS = "the host waits until the GPU has done all it was given, and then has nothing ready for it"

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from floorit.scan.edits import Edit, remove
+from floorit.scan.edits import remove
 from floorit.scan.guards import When
 from floorit.scan.heat import Place
 from floorit.scan.rule import Match, Rule, Scene
@@ -40,7 +40,7 @@ def _anomaly(scene: Scene) -> Iterator[Match]:
         if name in ("torch.autograd.set_detect_anomaly", "torch.autograd.anomaly_mode.set_detect_anomaly"):
             mode = argument(call, "mode", 0)
             if _is_on(scene, mode) and _is_in_force(scene, call):
-                yield Match(call, edits=_taken_out(scene, call) if isinstance(mode, ast.Constant) else ())
+                yield Match(call, edits=scene.taken_out(call) if isinstance(mode, ast.Constant) else ())
         elif name in ("torch.autograd.detect_anomaly", "torch.autograd.anomaly_mode.detect_anomaly"):
             if _is_in_force(scene, call):
                 yield Match(call)
@@ -98,7 +98,7 @@ def _launch_blocking(scene: Scene) -> Iterator[Match]:
         is_set = scene.name(call.func) in ("os.environ.setdefault", "os.putenv") and len(call.args) == 2
         is_on = is_set and is_constant(call.args[0], _BLOCKING) and is_constant(call.args[1], "1")
         if is_on and _is_in_force(scene, call):
-            yield Match(call, edits=_taken_out(scene, call))
+            yield Match(call, edits=scene.taken_out(call))
 
 
 def _profiler(scene: Scene) -> Iterator[Match]:
@@ -118,7 +118,7 @@ def _profiler(scene: Scene) -> Iterator[Match]:
 def _sleeps(scene: Scene) -> Iterator[Match]:
     for call in scene.calls(Place.STEP):
         if scene.name(call.func) == "time.sleep" and not _is_polling(scene, call):
-            yield Match(call, edits=_taken_out(scene, call))
+            yield Match(call, edits=scene.taken_out(call))
 
 
 def _is_polling(scene: Scene, call: ast.Call) -> bool:
@@ -170,11 +170,6 @@ def _is_in_force(scene: Scene, node: ast.AST) -> bool:
     if scene.heat.of(scene.source, node) is Place.EVALUATION:
         return False
     return all(when is When.ALWAYS for when in scene.heat.conditions(scene.source, node, scene.source.tree))
-
-
-def _taken_out(scene: Scene, call: ast.Call) -> tuple[Edit, ...]:
-    statement = scene.source.statement(call)
-    return (remove(statement),) if isinstance(statement, ast.Expr) and statement.value is call else ()
 
 
 RULES = (
