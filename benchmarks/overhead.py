@@ -1,11 +1,11 @@
 """What recording costs a step, against the bare program.
 
-In every round each arm is a fresh process. They take turns: a turn is a short stretch of steps, one process trains
-while the others wait, in random order, so that what else the machine does falls on all of them alike. They train on the
-same core, another in each round. The bare program is there twice: one is compared with the other (A/A), and each turn
-of another arm with the turns of both beside it. The interval is over rounds. What is measured is a program that has
-trained for a while: what comes once in a run is over by then. The promise that is checked: at most 1 % of a step or
-0.05 ms, whichever is larger.
+In every round each arm is a fresh process. They take turns: a turn is a pass over 100 batches (5 of long steps), one
+process trains while the others wait, in random order, so that what else the machine does falls on all of them alike.
+They train on the same core, another in each round. The bare program is there twice: one is compared with the other
+(A/A), and each turn of another arm with the turns of both beside it. The interval is over rounds. What is measured is a
+program that has trained for a while: what comes once in a run is over by then. The promise that is checked: at most 1 %
+of a step or 0.05 ms, whichever is larger.
 """
 
 import argparse
@@ -36,11 +36,10 @@ BARE, AGAIN, RECORDED, PROFILED = "bare", "bare (A/A)", "floorit run", "torch.pr
 ARMS = (BARE, AGAIN, RECORDED, PROFILED)
 SIZES = (1, 5, 50)
 WARM_UP = 6.0  # seconds that all arms train first, at the same time: in them fall the windows, which come once in a run
-TURN = 0.25  # seconds of a turn, roughly
+TURN = {1: 100, 5: 100, 50: 5}  # steps of a turn, by their milliseconds
 PROFILED_SHARE = 0.06  # of the turns of the other arms, and of their steps: what it collects takes long to put away
 SHORTEST = {"cpu": 1.0, "cuda": 2.6}  # milliseconds of the shortest step
 SETTLE = 2  # steps at the start of a turn that fill the caches again; not counted
-ONE_GPU = threading.Lock()  # held by the round that trains on it, while others start and end
 PROMISED_SHARE, PROMISED_MS = 0.01, 0.05
 # What a row is of -> of the steps of a turn.
 OF_TURN = {"median": "median", "mean": "mean", "middle": "mean"}
@@ -49,9 +48,10 @@ OF_TURN = {"median": "median", "mean": "mean", "middle": "mean"}
 def main():
     options = arguments()
     end = time.monotonic() + options.budget if options.budget else math.inf
-    rounds = []
+    rounds, gpu = [], threading.Semaphore(options.on_gpu)
     with ThreadPoolExecutor(options.jobs) as pool:
-        for number, found in enumerate(pool.map(functools.partial(measure, options, end), range(options.rounds)), 1):
+        found_in = functools.partial(measure, options, end, gpu)
+        for number, found in enumerate(pool.map(found_in, range(options.rounds)), 1):
             if found is None:
                 continue  # no time was left
             rounds.append(found)
@@ -76,7 +76,15 @@ def arguments():
         "--jobs",
         type=int,
         default=1,
-        help="rounds at the same time, each on cores of its own; they train on a GPU one after the other",
+        help="rounds at the same time, each on cores of its own (default 1)",
+    )
+    parser.add_argument(
+        "--on-gpu",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of these rounds, those that train on the GPU while others start and end (default 1). More of them share "
+        "it, which the time of a step does not show as long as it is the host's",
     )
     parser.add_argument("--profiled-rounds", type=int, metavar="N", help="those in which torch.profiler takes part")
     parser.add_argument("--one-thread", action="store_true", help="no thread in the bare program but its main one")
@@ -143,7 +151,7 @@ class Arm:
         return json.loads(line)
 
 
-def measure(options, end, number):
+def measure(options, end, gpu, number):
     """One round: for each size and arm, the milliseconds of its turns. None if that can't begin before the end."""
     if number and time.monotonic() > end:
         return None
@@ -154,7 +162,7 @@ def measure(options, end, number):
         names = random.sample(wanted, len(wanted))
         started = {name: Arm(name, options, Path(folder), cores[first : first + 2]) for name in names}
         arms = {name: stack.enter_context(arm) for name, arm in started.items()}
-        with ONE_GPU if options.device == "cuda" else nullcontext():
+        with gpu if options.device == "cuda" else nullcontext():
             if number and time.monotonic() > end:
                 return None
             warm_up(arms.values(), options)
@@ -177,7 +185,7 @@ def warm_up(arms, options):
 
 def take_turns(arms, size, options):
     """The arms' turns, in an order that is another each time."""
-    steps, turns = steps_in(TURN, size, options), options.turns
+    steps, turns = TURN[size], options.turns
     for arm in arms.values():
         arm.turn(size, max(4, round(steps * PROFILED_SHARE)))  # warm-up
     found = {name: [] for name in arms}

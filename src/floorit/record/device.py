@@ -1,6 +1,6 @@
 """The same events on the GPU's clock: CUDA events from a pool, read when they are done, never waited for.
 
-Where the stretches between two borders are short, only some are marked, so that the marks cost at most 0.3 %.
+Where the stretches between two borders are short, only some are marked, so that the marks cost at most 0.1 %.
 """
 
 from array import array
@@ -11,7 +11,7 @@ from time import perf_counter_ns
 
 from .wire import MARKS, MARKS_IN, MARKS_OUT
 
-_SHARE = 0.003  # of the host's time that marks may cost, on average
+_SHARE = 0.001  # of the host's time that marks may cost, on average
 _MOST_WAITING = 64  # stretches whose events are not done yet
 _MOST_MARKS = 2000  # in one stretch
 # After a rest so many stretches at most are let pass, at random. A rest is likely to end in a long one: where a loop

@@ -31,7 +31,7 @@ from .wire import (
 
 SHORT = 10e6  # nanoseconds: hooks are not felt in a longer step
 ALIKE = 300  # steps, before it first naps; twice as many after each surprise
-AWAKE = 8  # steps that are looked at closely between two naps
+AWAKE = 4  # steps that are looked at closely between two naps
 # A step that is so many times as long as others, and as many nanoseconds, may hide what has not been seen before.
 LONG, LONG_AT_LEAST = 20, 10**8
 PATIENCE = 20_000  # steps in which so many must have been alike once; else it gives up
@@ -119,10 +119,10 @@ class Naps:
     # -- on the thread that looks -------------------------------------------------------------------------------
 
     def call(self):
-        """Wake at the next border. Nanoseconds until it will nap again."""
+        """Wake at the next border. Nanoseconds after which it is awake for sure, and until it naps again."""
         self._is_called = True
         self._log.attend = self._log.at_border
-        return AWAKE * self._mean
+        return self._mean, AWAKE * self._mean
 
     # -- on the training thread ---------------------------------------------------------------------------------
 

@@ -89,8 +89,8 @@ class Sampler:
         try:
             while not stop.acquire(timeout=self._period(*LOOKS) * (0.5 + self._random.random())):
                 if self._log.naps.is_asleep:
-                    awake = self._log.naps.call() * 1e-9
-                    if stop.acquire(timeout=awake * self._random.random()):
+                    awake, asleep = self._log.naps.call()
+                    if stop.acquire(timeout=self._random.uniform(awake, asleep) * 1e-9):
                         break
                 if not self._blind:
                     self._try_to_look()
