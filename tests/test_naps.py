@@ -1,12 +1,16 @@
 """Naps: when the hooks are taken out, what puts them back, and what becomes of the steps in between."""
 
+from types import SimpleNamespace
+
 import pytest
+import torch
 from conftest import truths
 from test_replay import MODEL, Thread
 
 from floorit import replay
 from floorit.record import naps, wire
 from floorit.record.log import Log
+from floorit.record.probes import optimizer as optimizers
 from floorit.record.wire import BACKWARD, DATA_WAIT, FORWARD, LOGGING, LOSS, OPTIMIZER, OTHER, SHIFT
 
 STEP = 1_000_000  # nanoseconds
@@ -127,23 +131,26 @@ def test_another_thread_wakes_it(asleep):
     assert asleep.naps.must_wake()
 
 
-def test_a_step_that_takes_long_is_a_surprise(asleep, monkeypatch):
-    now = [asleep.naps._stepped + naps.LONG_AT_LEAST // 2]
-    monkeypatch.setattr(naps, "perf_counter_ns", lambda: now[0])
-    asleep.log.batch_came = True
-    asleep.naps.stepped(wire.NAP_STEP)
-    assert asleep.naps.is_asleep
-    now[0] += naps.LONG_AT_LEAST + 1
-    asleep.log.batch_came = True
-    asleep.naps.stepped(wire.NAP_STEP)
-    assert asleep.hook.is_in
+def test_a_step_that_takes_long_is_a_surprise(asleep):
+    long = naps.LONG_AT_LEAST
+    asleep.naps.judge([(0, wire.NAP_IN), (long // 2, wire.NAP_STEP), (long, wire.NAP_STEP)])
+    assert asleep.naps.is_regular
+    asleep.naps.judge([(2 * long + 1, wire.NAP_STEP)])
     assert not asleep.naps.is_regular
+    asleep.asks_for_a_batch()
+    assert asleep.hook.is_in
 
 
 def test_a_second_step_without_a_batch_is_a_surprise(asleep):
-    asleep.log.batch_came = False
-    asleep.naps.stepped(wire.NAP_STEP)
+    session = SimpleNamespace(log=asleep.log, torch=torch)
+    steps, optimizer = optimizers._Steps(session), object.__new__(torch.optim.SGD)
+    steps._numbers.learn(optimizer, 0)
+    asleep.log.batch_came = True
+    steps.after_in_nap(optimizer, (), {})
+    assert asleep.naps.is_asleep
+    steps.after_in_nap(optimizer, (), {})
     assert asleep.hook.is_in
+    assert [word for _, word in asleep.log.events[-3:]] == [wire.NAP_STEP, wire.NAP_STEP, wire.NAP_OUT]
 
 
 def test_each_surprise_makes_it_wait_twice_as_long(loop):

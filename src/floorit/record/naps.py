@@ -20,6 +20,7 @@ from .wire import (
     MODEL_IN,
     NAP_IN,
     NAP_OUT,
+    NAP_STEP,
     NEXT_FRESH_IN,
     NEXT_IN,
     RECOMPUTE,
@@ -60,7 +61,7 @@ class Naps:
         self.is_regular = False  # whether steps are short and alike
         self._is_called = False  # to wake at the next border
         self._next = 0  # backward passes after which it naps
-        self._stepped = 0  # when the last step of a nap ended
+        self._stepped = 0  # when the last step of a nap ended, of those that were judged
         self._mean = 0.0  # nanoseconds of a step
         self._alike = self._seen = 0  # steps on end that were, and all of them since the last that was regular
         self._enough = ALIKE
@@ -87,7 +88,10 @@ class Naps:
                 self._steps += 1
             elif kind == MODEL_IN:
                 self._evaluates |= not word >> SHIFT & WITH_GRAD
+            elif kind == NAP_STEP:
+                self._judge_unseen(now)
             elif kind == NAP_IN:
+                self._stepped = now
                 self._forget_row()
             elif kind in _SURPRISES:
                 self._is_odd = True
@@ -110,6 +114,16 @@ class Naps:
         elif steps:
             self._alike += 1
             self._mean += (now - began - self._mean) * (_SMOOTHING if self._mean else 1)
+
+    def _judge_unseen(self, now):
+        """A step of a nap: did it take long?"""
+        if now - self._stepped > max(LONG * self._mean, LONG_AT_LEAST):
+            self._start_over()
+        self._stepped = now
+
+    def _start_over(self):
+        self._alike = 0
+        self._enough *= 2
 
     def _forget_row(self):
         self._began = None  # when the row began; None in a nap
@@ -143,8 +157,7 @@ class Naps:
         for hooks in self._hooks:
             hooks.rest()
         self.is_asleep = True
-        self._stepped = perf_counter_ns()
-        self._log.events.append((self._stepped, NAP_IN))
+        self._log.events.append((perf_counter_ns(), NAP_IN))
 
     def wake(self):
         """Put the hooks back, if they are out."""
@@ -157,20 +170,8 @@ class Naps:
             log.attend = log.at_border  # the next nap begins there
             log.events.append((perf_counter_ns(), NAP_OUT))
 
-    def stepped(self, word):
-        """An optimizer has stepped in a nap."""
-        log, now = self._log, perf_counter_ns()
-        came, log.batch_came = log.batch_came, False
-        log.border_came = True
-        log.backwards += 1  # for what waits for so many; how many there were, the replay knows
-        log.events.append((now, word))
-        if not came or now - self._stepped > max(LONG * self._mean, LONG_AT_LEAST):
-            self.surprised()
-        self._stepped = now
-
     def surprised(self):
         """Something has happened in a nap that should have been looked at."""
         self.wake()
         self.is_regular = False
-        self._alike = 0
-        self._enough *= 2
+        self._start_over()

@@ -105,6 +105,7 @@ class _Steps:
                 raise
 
     def after_in_nap(self, optimizer, args, kwargs):
+        """Of all hooks the one that has to be shortest."""
         try:
             log = self._log
             if not log.alone and get_ident() != log.thread:  # a thread that has started since
@@ -112,7 +113,12 @@ class _Steps:
             number = self._numbers.get(id(optimizer))
             if number is None:
                 number = self._describe(optimizer)
-            log.naps.stepped(number << SHIFT | NAP_STEP)
+            log.events.append((perf_counter_ns(), number << SHIFT | NAP_STEP))
+            log.backwards += 1  # for what waits for so many; how many there were, the replay knows
+            if log.batch_came:
+                log.batch_came = False
+            else:
+                log.naps.surprised()
         except BaseException as error:
             if self._is_the_programs(error):
                 raise
