@@ -2,7 +2,7 @@
 
 import sys
 from threading import get_ident
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -84,3 +84,24 @@ def test_a_forked_child_notes_its_places_anew(sampler):
     here(sampler)
     sampler.take()
     assert told(sampler, "place")
+
+
+@pytest.mark.parametrize(
+    ("file", "kind"),
+    [
+        ("/home/somebody/train.py", recorder.USER),
+        ("<string>", recorder.STDLIB),  # torch.compile's launchers; the tests' own program has a file
+        ("/tmp/torchinductor_somebody/we/cwej7.py", recorder.TORCH),
+        ("/elsewhere/cache/we/cwej7.py", recorder.TORCH),
+    ],
+)
+def test_what_torch_compile_writes_is_not_the_users(file, kind, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/elsewhere/cache")
+    monkeypatch.setattr(recorder, "_origins", {})
+    assert recorder.origin(file) is kind
+
+
+def test_a_program_without_a_file_is_the_users(monkeypatch):
+    monkeypatch.setattr(recorder, "_origins", {})
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+    assert recorder.origin("<string>") is recorder.USER

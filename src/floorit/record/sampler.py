@@ -238,6 +238,8 @@ def caller(skip=1):
 
 
 _origins = {}
+_TYPED_IN = ("<stdin>", "<string>")  # files of a program that has none
+_COMPILED = os.sep + "torchinductor_"  # in the path of what torch.compile has written, unless it was told another
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _STDLIB = tuple(os.path.dirname(file) + os.sep for file in (os.__file__, os.path.realpath(os.__file__)))
 
@@ -253,8 +255,10 @@ def origin(filename):
 def _origin(filename):
     if filename.startswith(_HERE):
         return OURS
-    if filename.startswith("<") and filename != "<stdin>" and filename != "<string>":
+    if filename.startswith("<") and not (filename in _TYPED_IN and _is_typed_in()):
         return STDLIB  # frozen modules and generated code
+    if _is_compiled(filename):
+        return TORCH
     for folder in ("site-packages", "dist-packages"):
         _, found, inside = filename.partition(os.sep + folder + os.sep)
         if found:
@@ -262,3 +266,14 @@ def _origin(filename):
     if filename.startswith(_STDLIB):
         return STDLIB
     return USER
+
+
+def _is_typed_in():
+    """Whether the program was given with -c, or on stdin; else such code was made by a library."""
+    return not hasattr(sys.modules.get("__main__"), "__file__")
+
+
+def _is_compiled(filename):
+    """Whether torch.compile has written it."""
+    folder = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    return _COMPILED in filename or bool(folder and filename.startswith(os.path.join(os.path.abspath(folder), "")))
