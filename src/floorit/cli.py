@@ -21,7 +21,7 @@ from floorit.errors import FlooritError, OutputError, RecordError, UsageError
 from floorit.fixes import asked
 from floorit.report import beside, build, model, terminal, words
 from floorit.scan.finding import Finding
-from floorit.trial import attempt, store
+from floorit.trial import arms, attempt, store
 from floorit.trial.table import render as render_trials
 from floorit.truth import Scale
 
@@ -70,24 +70,18 @@ def _try(options: argparse.Namespace) -> int:
     folder = options.out or _unused(Path(FOLDER) / f"try-{_name_of(options.command)}-{time.strftime('%Y%m%d-%H%M%S')}")
     if (folder / runfile.RECORD).exists() and not (folder / store.NAME).exists():
         raise OutputError(f"{folder} holds a record of something else; choose another --out")
-    asked = attempt.Asked(
-        command=options.command,
-        fixes=options.fix,
-        vary=options.vary,
-        each=options.each,
-        risk=options.risk,
-        steps=options.steps,
-        budget=options.budget,
-        in_place=options.in_place,
-        quiet=options.quiet,
-    )
-    result = attempt.attempt(asked, folder, sys.stderr)
+    made = arms.make(options.command, options.fix, options.vary, each=options.each, risk=options.risk)
+    result = attempt.attempt(_terms(options), made, folder, sys.stderr)
     if options.json:
         sys.stdout.buffer.write(attempt.to_json(result))
         sys.stdout.buffer.flush()
     if not options.quiet:
         terminal.draw(render_trials(result), sys.stderr)
     return 130 if result.interrupted else 0
+
+
+def _terms(options: argparse.Namespace) -> attempt.Terms:
+    return attempt.Terms(steps=options.steps, budget=options.budget, in_place=options.in_place, quiet=options.quiet)
 
 
 def _demo(options: argparse.Namespace) -> int:

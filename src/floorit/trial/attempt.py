@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeAlias
 
 import msgspec
 
 from floorit.errors import TrialError
 from floorit.fixes import ALL
-from floorit.fixes.fix import Known, Risk
+from floorit.fixes.fix import Known
 from floorit.report import advice, build
 from floorit.report.words import duration, several
 from floorit.sandbox import Sandbox, sandbox
 from floorit.stats import Estimate
-from floorit.trial import arms, conduct, runner, statistics, store, verdict
+from floorit.trial import conduct, runner, statistics, store, verdict
 from floorit.trial.arms import Arm
 from floorit.trial.progress import Progress
 from floorit.trial.state import State
@@ -29,18 +29,18 @@ from floorit.trial.verdict import SCHEMA, Outcome
 NAME = "trial.json"
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person wants tried."""
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """How a person wants something tried."""
 
-    command: list[str]
-    fixes: list[str]
-    vary: list[str]
-    each: bool
-    risk: Risk | None
     steps: int | None
     budget: float  # seconds
     in_place: bool
     quiet: bool
+
+
+Predict: TypeAlias = Callable[[Arm, Known | None], Estimate | str]
+# Which changes to try, by what is known of the program as it is and how it ran.
+Choose: TypeAlias = Callable[[Known | None, Trial], list[Arm]]
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,32 +63,60 @@ def to_json(result: Result) -> bytes:
     return msgspec.json.format(msgspec.json.encode({**first, **whole, "others": others}), indent=1) + b"\n"
 
 
-def attempt(asked: Asked, folder: Path, stream: TextIO) -> Result:
-    """Run it, or go on with the one that is in the folder; Ctrl-C ends it with what there is."""
-    made = arms.make(asked.command, asked.fixes, asked.vary, each=asked.each, risk=asked.risk)
+def predict(arm: Arm, known: Known | None) -> Estimate | str:
+    """What an arm should gain by the first run, or why that is not known, or that it would not."""
+    if arm.varied or arm.entries:
+        return "what the program's own arguments and files do is not known"
+    if len(arm.fixes) > 1:
+        return "gains of fixes do not add up; each is predicted by itself"
+    if known is None:
+        return "nothing trained in the first run"
+    fix = next(fix for fix in ALL if fix.code in arm.fixes)
+    said = fix.predict(known)
+    if isinstance(said, str) or fix.value is None:
+        return said
+    asked, advised = arm.fixes[fix.code], fix.value(known)
+    if asked is None or asked == advised:
+        return said
+    return f"it is made for {fix.code}={advised}: {said.value:.2f} times as fast"
+
+
+def attempt(
+    terms: Terms,
+    arms: list[Arm],
+    folder: Path,
+    stream: TextIO,
+    choose: Choose | None = None,
+    predicted: Predict = predict,
+) -> Result:
+    """Run it, or go on with the one that is in the folder; Ctrl-C ends it with what there is.
+
+    The first of the arms is the program as it is. Where `choose` says what to try, there is no other yet.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    state = store.resume(folder, made, asked.steps)
-    progress = Progress(stream, quiet=asked.quiet, budget=asked.budget)
+    state = store.resume(folder, arms, terms.steps, is_begun_with_base=choose is not None)
+    progress = Progress(stream, quiet=terms.quiet, budget=terms.budget)
     progress.count(state.seconds())
     interrupted = False
-    with _place(folder, asked) as kept, _ending_as_interrupted():
+    with _place(folder, terms) as kept, _ending_as_interrupted():
         try:
-            _conduct(state, folder, kept, asked, progress)
+            _conduct(state, folder, kept, terms, progress, choose)
         except KeyboardInterrupt:
             if state.pilot is None:
                 raise
             interrupted = True
         finally:
             progress.close()
-    result = _result(state, folder, asked, interrupted)
-    (folder / NAME).write_bytes(to_json(result))
+    result = _result(state, folder, predicted, interrupted)
+    if result.outcomes:
+        (folder / NAME).write_bytes(to_json(result))
     return result
 
 
 @contextmanager
-def _place(folder: Path, asked: Asked) -> Iterator[Sandbox | None]:
+def _place(folder: Path, terms: Terms) -> Iterator[Sandbox | None]:
     """Where the program's writes go: None is where they always do."""
-    if asked.in_place:
+    if terms.in_place:
         yield None
         return
     with sandbox(folder.absolute()) as kept:
@@ -108,15 +136,22 @@ def _ending_as_interrupted() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _conduct(state: State, folder: Path, kept: Sandbox | None, asked: Asked, progress: Progress) -> None:
+def _conduct(
+    state: State, folder: Path, kept: Sandbox | None, terms: Terms, progress: Progress, choose: Choose | None
+) -> None:
     run = runner.Runner(folder, kept, progress.tick)
     run.steps = state.steps
     if state.pilot is None:
-        _first_run(state, folder, run, asked, progress)
+        _first_run(state, folder, run, terms, progress)
     assert state.pilot is not None
+    if choose is not None and not state.changed:
+        state.arms += choose(known_of(folder), state.pilot)
+        store.save(folder, state)
+    if not state.changed:
+        return
     run.steps, run.limit = state.steps, runner.limit_for(state.pilot)
     if not state.rounds:
-        progress.say(_cost(state, asked.budget))
+        progress.say(_cost(state, terms.budget))
 
     def trial(arm: Arm, *, jitter: float = 0.0) -> Trial:
         run.beyond = max((t.warmup for t in state.trials()), default=0)
@@ -128,12 +163,12 @@ def _conduct(state: State, folder: Path, kept: Sandbox | None, asked: Asked, pro
     def save(state: State) -> None:
         store.save(folder, state)
 
-    conduct.conduct(state, trial, save, budget=asked.budget, dice=random.Random(), told=progress.stage)
+    conduct.conduct(state, trial, save, budget=terms.budget, dice=random.Random(), told=progress.stage)
 
 
-def _first_run(state: State, folder: Path, run: runner.Runner, asked: Asked, progress: Progress) -> None:
+def _first_run(state: State, folder: Path, run: runner.Runner, terms: Terms, progress: Progress) -> None:
     progress.stage("first run")
-    run.limit = max(asked.budget, runner.PATIENCE)
+    run.limit = max(terms.budget, runner.PATIENCE)
     progress.begin()
     done = run.pilot(state.base)
     progress.over(done)
@@ -159,32 +194,19 @@ def _cost(state: State, budget: float) -> str:
     return f"{told} {duration(budget)}, which may be too little; {room}"
 
 
-def _result(state: State, folder: Path, asked: Asked, interrupted: bool) -> Result:
-    known = advice.known_of(build.build(folder / runner.FIRST))
+def known_of(folder: Path) -> Known | None:
+    """What predictions rest on, by the first run of the try in a folder."""
+    return advice.known_of(build.build(folder / runner.FIRST))
+
+
+def _result(state: State, folder: Path, predicted: Predict, interrupted: bool) -> Result:
+    known = known_of(folder)
     return Result(
-        command=asked.command,
-        outcomes=verdict.outcomes(state, lambda arm: predict(arm, known)),
+        command=state.base.command,
+        outcomes=verdict.outcomes(state, lambda arm: predicted(arm, known)),
         steps=state.steps or 0,
         trials=1 + len(state.trials()) + len(state.yardsticks),
         seconds=state.seconds(),
         interrupted=interrupted,
         folder=str(folder),
     )
-
-
-def predict(arm: Arm, known: Known | None) -> Estimate | str:
-    """What an arm should gain by the first run, or why that is not known, or that it would not."""
-    if arm.varied or arm.entries:
-        return "what the program's own arguments and files do is not known"
-    if len(arm.fixes) > 1:
-        return "gains of fixes do not add up; each is predicted by itself"
-    if known is None:
-        return "nothing trained in the first run"
-    fix = next(fix for fix in ALL if fix.code in arm.fixes)
-    said = fix.predict(known)
-    if isinstance(said, str) or fix.value is None:
-        return said
-    asked, advised = arm.fixes[fix.code], fix.value(known)
-    if asked is None or asked == advised:
-        return said
-    return f"it is made for {fix.code}={advised}: {said.value:.2f} times as fast"

@@ -20,8 +20,11 @@ def save(folder: Path, state: State) -> None:
     partial.replace(folder / NAME)
 
 
-def resume(folder: Path, arms: list[Arm], steps: int | None) -> State:
-    """The try in a folder, to go on with; a new one where there is none."""
+def resume(folder: Path, arms: list[Arm], steps: int | None, *, is_begun_with_base: bool = False) -> State:
+    """The try in a folder, to go on with; a new one where there is none.
+
+    One that was begun with the program as it is may have other arms by now.
+    """
     path, cwd = folder / NAME, str(Path.cwd())
     if not path.exists():
         return State(cwd=cwd, arms=arms, steps=steps)
@@ -29,6 +32,7 @@ def resume(folder: Path, arms: list[Arm], steps: int | None) -> State:
         state = msgspec.json.decode(path.read_bytes(), type=State)
     except (OSError, msgspec.MsgspecError) as error:
         raise RecordError(f"{path} cannot be read: {error}") from None
-    if state.arms != arms or state.cwd != cwd or (steps is not None and state.steps not in (None, steps)):
+    begun_with = state.arms[:1] if is_begun_with_base else state.arms
+    if begun_with != arms or state.cwd != cwd or (steps is not None and state.steps not in (None, steps)):
         raise OutputError(f"{folder} holds a try of something else; choose another --out")
     return state
