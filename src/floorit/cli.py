@@ -12,7 +12,20 @@ from pathlib import Path
 
 import msgspec
 
-from floorit import commandline, demo, floorrun, hardware, headroom, imagecosts, launch, live, runfile, telemetry, usage
+from floorit import (
+    commandline,
+    demo,
+    floorrun,
+    hardware,
+    headroom,
+    imagecosts,
+    launch,
+    live,
+    recipe,
+    runfile,
+    telemetry,
+    usage,
+)
 from floorit.analyse import habits, trace
 from floorit.analyse.alternatives import Measured
 from floorit.commandline import FOLDER
@@ -24,6 +37,8 @@ from floorit.scan.finding import Finding
 from floorit.trial import arms, attempt, store
 from floorit.trial.table import render as render_trials
 from floorit.truth import Scale
+from floorit.tune import search
+from floorit.tune.table import render as render_search
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -56,7 +71,7 @@ def _dispatch(given: list[str]) -> int:
 def _run(options: argparse.Namespace) -> int:
     if not options.command:
         raise UsageError("what is to be run? For example: floorit run train.py")
-    options.fixes = asked.parse(options.fix)
+    options.fixes = {**(recipe.read(options.recipe) if options.recipe else {}), **asked.parse(options.fix)}
     command = launch.resolve(options.command)
     folder = _make_folder(options.out, _name_of(options.command))
     _, code = _record(command, folder, options)
@@ -67,9 +82,7 @@ def _try(options: argparse.Namespace) -> int:
     if not options.command:
         raise UsageError("what is to be tried? For example: floorit try --fix workers=8 train.py")
     launch.resolve(options.command)
-    folder = options.out or _unused(Path(FOLDER) / f"try-{_name_of(options.command)}-{time.strftime('%Y%m%d-%H%M%S')}")
-    if (folder / runfile.RECORD).exists() and not (folder / store.NAME).exists():
-        raise OutputError(f"{folder} holds a record of something else; choose another --out")
+    folder = _trials_folder(options, store.NAME)
     made = arms.make(options.command, options.fix, options.vary, each=options.each, risk=options.risk)
     result = attempt.attempt(_terms(options), made, folder, sys.stderr)
     if options.json:
@@ -78,6 +91,32 @@ def _try(options: argparse.Namespace) -> int:
     if not options.quiet:
         terminal.draw(render_trials(result), sys.stderr)
     return 130 if result.interrupted else 0
+
+
+def _tune(options: argparse.Namespace) -> int:
+    if not options.command:
+        raise UsageError("what is to be tuned? For example: floorit tune train.py")
+    if options.allow and options.goal != "speed":
+        raise UsageError("--allow training goes with --goal speed")
+    launch.resolve(options.command)
+    folder = _trials_folder(options, search.ASKED)
+    wanted = search.Asked(command=options.command, goal=options.goal, allowed=options.allow, terms=_terms(options))
+    result = search.tune(wanted, folder, sys.stderr)
+    if options.json:
+        sys.stdout.buffer.write(search.to_json(result))
+        sys.stdout.buffer.flush()
+    if not options.quiet:
+        terminal.draw(render_search(result), sys.stderr)
+    return 130 if result.interrupted else 0
+
+
+def _trials_folder(options: argparse.Namespace, own: str) -> Path:
+    """The folder of a try or a search, which has a file of that name in it, if it was begun before."""
+    name = f"{options.verb}-{_name_of(options.command)}-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder: Path = options.out or _unused(Path(FOLDER) / name)
+    if (folder / runfile.RECORD).exists() and not (folder / own).exists():
+        raise OutputError(f"{folder} holds a record of something else; choose another --out")
+    return folder
 
 
 def _terms(options: argparse.Namespace) -> attempt.Terms:
@@ -271,6 +310,7 @@ def _env(options: argparse.Namespace) -> int:
 _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
     "try": _try,
+    "tune": _tune,
     "report": _report,
     "scan": _scan,
     "demo": _demo,

@@ -10,14 +10,16 @@ from floorit import __version__, demo
 from floorit.fixes import asked, values
 from floorit.trial.arms import RISKS
 from floorit.truth import SCALES
+from floorit.tune.candidates import GOALS
 
 FOLDER = "floorit-runs"
-BUDGET = "5m"  # of a try
+BUDGET, SEARCH_BUDGET = "5m", "10m"  # of a try, of a search
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 # Verbs that a command follows, with their options that take a value.
 _TAKE_VALUES = {
-    "run": {"--out", "--steps", "--warmup", "--fix"},
+    "run": {"--out", "--steps", "--warmup", "--fix", "--with"},
     "try": {"--out", "--steps", "--fix", "--vary", "--budget", "--risk"},
+    "tune": {"--out", "--steps", "--goal", "--allow", "--budget"},
 }
 _Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -48,6 +50,19 @@ examples:
 The program runs many times, shortly and unedited, with and without the change, in random order. What the runs write is
 thrown away. What floorit says goes to stderr; trial.json is in the folder that is named at the end. Interrupt it
 any time: it says what it knows by then, and the same command with the same --out goes on.
+"""
+
+_TUNE_EXAMPLES = """\
+examples:
+  floorit tune train.py --epochs 3
+  floorit tune --budget 30m -- python -m mypkg.train --config c.yaml
+  floorit tune --goal speed train.py                      also what changes the order of the data
+  floorit tune --goal speed --allow training train.py     also what changes training: batch size, accumulation
+
+The program runs many times, shortly and unedited. What should help most is tried first, what is proven faster with its
+results intact is kept, then the program is looked at anew. What the runs write is thrown away. At the end, floorit.toml
+has what was proven: `floorit run --with floorit.toml train.py` trains with it. Interrupt it any time: the same command
+with the same --out goes on.
 """
 
 _SCAN_EXAMPLES = """\
@@ -103,6 +118,7 @@ def parser() -> argparse.ArgumentParser:
 
     _add_run(verbs)
     _add_try(verbs)
+    _add_tune(verbs)
     _add_report(verbs)
     _add_scan(verbs)
     _add_demo(verbs)
@@ -145,6 +161,9 @@ def _add_run(verbs: _Verbs) -> None:
         metavar="CODE[=VALUE]",
         help="apply a fix inside the program, unedited, whatever it sets itself; may be given several times (below)",
     )
+    run.add_argument(
+        "--with", dest="recipe", type=Path, metavar="FILE", help="apply the fixes in a floorit.toml, as tune writes it"
+    )
     _add_warmup(run)
     run.add_argument(
         "--no-window", action="store_true", help="do not watch the GPU's kernels and the model's parts for a few steps"
@@ -185,25 +204,53 @@ def _add_try(verbs: _Verbs) -> None:
         choices=RISKS,
         help="what the change may do to results (default: as its fixes say; for --vary, training)",
     )
-    tried.add_argument(
-        "--budget", type=seconds, default=BUDGET, metavar="TIME", help=f"such as 90s, 5m, 1h (default: {BUDGET})"
+    _add_terms(tried, BUDGET, "trial.json")
+    tried.set_defaults(verb="try")
+
+
+def _add_tune(verbs: _Verbs) -> None:
+    tuned = verbs.add_parser(
+        "tune",
+        help="find the changes that make a training program faster, and prove them",
+        description="Run a training program, unedited, with the changes that should help it most; keep what is proven"
+        " faster with its results intact, and write it down.",
+        usage="floorit tune [options] [--] COMMAND ...",
+        epilog=_TUNE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    tried.add_argument(
+    tuned.add_argument(
+        "--goal",
+        choices=list(GOALS),
+        default="balanced",
+        help="balanced: results stay the same up to rounding (default); speed: the order of the data may change, too",
+    )
+    tuned.add_argument(
+        "--allow", action="append", default=[], choices=["training"], help="with --goal speed: changes of training, too"
+    )
+    _add_terms(tuned, SEARCH_BUDGET, "tune.json")
+    tuned.set_defaults(verb="tune")
+
+
+def _add_terms(verb: argparse.ArgumentParser, budget: str, file: str) -> None:
+    """How programs are run to be compared."""
+    verb.add_argument(
+        "--budget", type=seconds, default=budget, metavar="TIME", help=f"such as 90s, 5m, 1h (default: {budget})"
+    )
+    verb.add_argument(
         "--steps",
         type=_positive,
         metavar="N",
         help="steady steps of each run (default: 10 seconds of them, at least 20)",
     )
-    tried.add_argument("--in-place", action="store_true", help="let the runs write where the program always does")
-    tried.add_argument(
+    verb.add_argument("--in-place", action="store_true", help="let the runs write where the program always does")
+    verb.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
-        help=f"folder for the try, or of one to go on with (default: a new one in {FOLDER}/)",
+        help=f"a folder, or one to go on with (default: a new one in {FOLDER}/)",
     )
-    tried.add_argument("--json", action="store_true", help="print trial.json on stdout at the end")
-    tried.add_argument("--quiet", action="store_true", help="no progress, no table: only the files")
-    tried.set_defaults(verb="try")
+    verb.add_argument("--json", action="store_true", help=f"print {file} on stdout at the end")
+    verb.add_argument("--quiet", action="store_true", help="no progress, no table: only the files")
 
 
 def _add_report(verbs: _Verbs) -> None:

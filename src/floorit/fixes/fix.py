@@ -76,10 +76,15 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     proviso: str = ""  # under which the risk is no more than that
     addresses: tuple[str, ...]  # findings that it is an answer to
     predict: Callable[[Known], Estimate | str]
+    predict_applied: Callable[[Known], Estimate | str] | None = None  # from outside, where that is not all of it
     value: Callable[[Known], Value] | None = None  # to set it to, where there is a choice
     setting: str | None = None  # of the report, that it changes
     takes: Values | None = None  # what it can be applied with from outside; None: it can only be advised
     popular: bool = False  # worth saying that it will not help
+
+    def foretell(self, known: Known) -> Estimate | str:
+        """What it should gain, applied from outside, or why nothing."""
+        return (self.predict_applied or self.predict)(known)
 
 
 def rarer(share: float) -> int:

@@ -36,6 +36,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     budget: float  # seconds
     in_place: bool
     quiet: bool
+    spares: bool = False  # time, on what shows no gain at first
 
 
 Predict: TypeAlias = Callable[[Arm, Known | None], Estimate | str]
@@ -72,7 +73,7 @@ def predict(arm: Arm, known: Known | None) -> Estimate | str:
     if known is None:
         return "nothing trained in the first run"
     fix = next(fix for fix in ALL if fix.code in arm.fixes)
-    said = fix.predict(known)
+    said = fix.foretell(known)
     if isinstance(said, str) or fix.value is None:
         return said
     asked, advised = arm.fixes[fix.code], fix.value(known)
@@ -163,7 +164,9 @@ def _conduct(
     def save(state: State) -> None:
         store.save(folder, state)
 
-    conduct.conduct(state, trial, save, budget=terms.budget, dice=random.Random(), told=progress.stage)
+    conduct.conduct(
+        state, trial, save, budget=terms.budget, dice=random.Random(), told=progress.stage, spares=terms.spares
+    )
 
 
 def _first_run(state: State, folder: Path, run: runner.Runner, terms: Terms, progress: Progress) -> None:

@@ -6,9 +6,10 @@ simulated trials are conducted as real ones are.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
-from statistics import median
+from statistics import fmean, median
 from typing import Protocol
 
 from floorit.trial import guard, overrides, schedule, statistics
@@ -20,6 +21,7 @@ ALIKE, ALIKE_MOST = 2, 3  # pairs of the program against itself; the more where 
 ALIKE_SHARE = 0.25  # of the budget
 # Failures of the program as it is, after it ran well once: so many, and there is nothing to compare with.
 FLAKY = 2
+HOPE = 2  # pairs in which an arm may show a gain, where time is spared
 
 
 class Run(Protocol):
@@ -36,12 +38,14 @@ def conduct(
     budget: float,
     dice: random.Random,
     told: Callable[[str], None],
+    spares: bool = False,
 ) -> None:
     """Run what is still to be run, after the first run. Each round is in `state`, and saved, once it is over.
 
-    One round comes before the program against itself: an arm that does not run at all is found at once.
+    One round comes before the program against itself: an arm that does not run at all is found at once. With `spares`,
+    time is spared where others are waiting for it: an arm that shows no gain at first is left.
     """
-    while open_arms := still_open(state):
+    while open_arms := still_open(state, spares=spares):
         names = [state.base.name, *(arm.name for arm in open_arms)]
         if failures_of_base(state) >= FLAKY or (state.alike and state.seconds() + _cost(state, names) > budget):
             return
@@ -51,7 +55,7 @@ def conduct(
         state.rounds.append(Round(trials=[run(by_name[name]) for name in order]))
         save(state)
         _measure_rounding(state, run, save, told)
-        if still_open(state):
+        if still_open(state, spares=spares):
             _measure_noise(state, run, save, alike_wanted(state, budget), told)
 
 
@@ -80,9 +84,15 @@ def alike_wanted(state: State, budget: float) -> int:
     return min(max(room, ALIKE), ALIKE_MOST)
 
 
-def still_open(state: State) -> list[Arm]:
+def still_open(state: State, *, spares: bool = False) -> list[Arm]:
     """The arms of which more trials would tell more."""
-    return [arm for arm in state.changed if not _is_closed(state, arm)]
+    return [a for a in state.changed if not _is_closed(state, a) and not (spares and _is_without_hope(state, a))]
+
+
+def _is_without_hope(state: State, arm: Arm) -> bool:
+    """Whether it has gained next to nothing so far. That proves nothing; it only makes something else more urgent."""
+    pairs = state.pairs(arm)
+    return len(pairs) >= HOPE and fmean(pair.log_ratio for pair in pairs) < math.log(statistics.CLAIMED)
 
 
 def _is_closed(state: State, arm: Arm) -> bool:

@@ -47,15 +47,26 @@ def _table(outcomes: list[Outcome]) -> RenderableType:
     for outcome in outcomes:
         table.add_row(
             Text(outcome.name),
-            Text(outcome.verdict, style=_COLOURS.get(outcome.verdict, "")),
-            _measured(outcome.speedup),
+            Text(outcome.verdict, style=colour(outcome)),
+            measured(outcome.speedup),
             f"{outcome.predicted.value:.2f}" if outcome.predicted is not None else "",
-            _RESULTS[outcome.parity.status],
+            results(outcome),
         )
     return table
 
 
-def _measured(speedup: Estimate | None) -> str:
+def colour(outcome: Outcome) -> str:
+    """Of its verdict."""
+    return _COLOURS.get(outcome.verdict, "")
+
+
+def results(outcome: Outcome) -> str:
+    """What became of them, in a word or two."""
+    return _RESULTS[outcome.parity.status]
+
+
+def measured(speedup: Estimate | None) -> str:
+    """A gain with its interval."""
     return f"{speedup.value:.2f} ({speedup.low:.2f} to {speedup.high:.2f})" if speedup is not None else ""
 
 

@@ -1,0 +1,92 @@
+"""What is said of a search, as text for a terminal."""
+
+from __future__ import annotations
+
+import shlex
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from floorit import recipe
+from floorit.fixes import asked
+from floorit.report.words import duration, relative, several
+from floorit.trial import table as trials
+from floorit.trial.statistics import CLAIMED
+from floorit.trial.verdict import Fixed, Outcome
+from floorit.tune.search import NAME, Result
+
+
+def render(result: Result) -> RenderableType:
+    """What came of it, then all that was tried, and what to do next."""
+    parts = [Text(), Text(_headline(result), style="bold"), Text(), _table(result), Text()]
+    parts += [Text(line) for line in (*_proof(result), *_left(result), f"it ended: {result.stopped}")]
+    parts += [Text(), *(Text(line) for line in _next(result))]
+    return Group(*parts)
+
+
+def _headline(result: Result) -> str:
+    tried = sum(len(stage.outcomes) for stage in result.stages)
+    spent = f"{several(tried, 'change')} tried in {duration(result.seconds)}"
+    if result.proof is None or result.proof.speedup is None:
+        return f"floorit: {spent}; nothing was proven faster"
+    if not result.is_proven:
+        return f"floorit: {spent}; together, what was kept is {result.proof.verdict}"
+    return f"floorit: {trials.measured(result.proof.speedup)} times as fast with {_written(result.stack)}; {spent}"
+
+
+def _table(result: Result) -> RenderableType:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for title in ("change", "on top of", "predicted", "times as fast", "results", "verdict"):
+        table.add_column(title, overflow="fold")
+    for stage in result.stages:
+        for outcome in stage.outcomes:
+            verdict = _verdict(outcome, is_kept=outcome.name == stage.kept)
+            table.add_row(*_row(outcome, _written(stage.on)), Text(verdict, style=trials.colour(outcome)))
+    if result.proof is not None and len(result.stack) > 1:
+        table.add_row(*_row(result.proof, ""), Text(result.proof.verdict, style=trials.colour(result.proof)))
+    return table
+
+
+def _verdict(outcome: Outcome, *, is_kept: bool) -> str:
+    if is_kept:
+        return f"{outcome.verdict}, kept"
+    has_hope = outcome.speedup is None or outcome.speedup.value >= CLAIMED
+    return outcome.verdict if outcome.verdict != "unclear" or has_hope else "left: it showed no gain"
+
+
+def _row(outcome: Outcome, on: str) -> tuple[str, ...]:
+    predicted = f"{outcome.predicted.value:.2f}" if outcome.predicted is not None else ""
+    return outcome.name, on, predicted, trials.measured(outcome.speedup), trials.results(outcome)
+
+
+def _proof(result: Result) -> list[str]:
+    if result.proof is None:
+        return []
+    return [
+        f"all together, against the program as it is: {result.proof.reason}",
+        f"results: {result.proof.parity.reason}",
+    ]
+
+
+def _left(result: Result) -> list[str]:
+    left = result.left
+    if left is None or left.gap is None:
+        return []
+    when = "with all of it" if left.with_all else "before the last change"
+    holds = f"; what holds it there: {left.finding}" if left.finding is not None else ""
+    return [f"a step takes {left.gap:.2f} times its floor {when}{holds}"]
+
+
+def _next(result: Result) -> list[str]:
+    lines = []
+    if result.is_proven:
+        command = ["floorit", "run", "--with", relative(f"{result.folder}/{recipe.NAME}"), *result.command]
+        lines.append(f"train with it, unedited: {shlex.join(command)}")
+    if result.interrupted:
+        lines.append(f"the same command with --out {relative(result.folder)} goes on with it")
+    return [*lines, f"written to {relative(result.folder)}/{NAME}"]
+
+
+def _written(fixes: list[Fixed]) -> str:
+    return " ".join(asked.written({fix.code: fix.value for fix in fixes}))

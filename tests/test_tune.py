@@ -1,0 +1,325 @@
+"""`floorit tune`: what is tried next, what is kept, when it ends, and what is written down."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from conftest import FLOORIT, PYTHON, clean_environment
+
+from floorit import cli, recipe
+from floorit.errors import OutputError, TrialError, UsageError
+from floorit.fixes import asked
+from floorit.fixes.fix import Fix
+from floorit.fixes.values import SWITCH_ON, whole
+from floorit.report import terminal
+from floorit.stats import Estimate
+from floorit.trial import attempt, guard, verdict
+from floorit.trial.trial import Trial
+from floorit.tune import candidates, search
+from floorit.tune.table import render
+
+COMMAND = ["train.py"]
+RUN = 10.0  # seconds of one
+
+
+def estimate(value: float) -> Estimate:
+    return Estimate(value=value, low=value * 0.98, high=value * 1.02, n=5)
+
+
+class World:
+    """A program of which all is known: what each fix should gain, and what it does, given those that are in force."""
+
+    def __init__(self) -> None:
+        self.predicted: dict[str, float] = {}
+        self.true: dict[str, Any] = {}  # a gain, or a function of the fixes in force
+        self.risks: dict[str, str] = {}
+        self.parity: dict[str, str] = {}
+        self.stages: list[tuple[list[str], list[str]]] = []  # (on top of, tried)
+        self.seen: dict[Path, set[str]] = {}
+        self.interrupts_at = 0
+        self.fails_at = 0
+
+    def fixes(self) -> dict[str, Fix]:
+        return {code: self._fix(code) for code in self.predicted}
+
+    def _fix(self, code: str) -> Fix:
+        def predict(known: Any) -> Estimate | str:
+            gain = self.predicted[code]
+            value = gain(known) if callable(gain) else gain
+            return estimate(value) if value > 1 else "it would not help"
+
+        return Fix(
+            code=code,
+            summary="",
+            risk=self.risks.get(code, "exact"),  # type: ignore[arg-type]
+            effort="a flag",
+            addresses=(),
+            predict=predict,
+            value=(lambda known: 2) if code == "workers" else None,
+            takes=whole(1, 64) if code == "workers" else SWITCH_ON,
+        )
+
+    def gain(self, code: str, on: set[str]) -> float:
+        gain = self.true.get(code, 1.0)
+        return gain(on) if callable(gain) else gain
+
+    def attempt(self, terms, arms, folder, stream, choose=None, predicted=attempt.predict):
+        number = len(self.stages) + 1
+        if self.fails_at == number:
+            raise TrialError("the program as it is did not run well")
+        on = set(arms[0].fixes)
+        self.seen[folder] = on
+        pilot = Trial(arm=arms[0].name, state="ran", seconds=RUN)
+        arms = [arms[0], *(choose(on, pilot) if choose is not None else arms[1:])]
+        self.stages.append((sorted(on), [arm.name for arm in arms[1:]]))
+        trials = 5 + 5 * len(arms)
+        return attempt.Result(
+            command=COMMAND,
+            outcomes=[self.outcome(arm, on) for arm in arms[1:]],
+            steps=20,
+            trials=trials,
+            seconds=trials * RUN,
+            interrupted=self.interrupts_at == number,
+            folder=str(folder),
+        )
+
+    def outcome(self, arm, on):
+        gain, told = 1.0, set(on)
+        for code in arm.fixes:
+            if code not in told:
+                gain *= self.gain(code, told)
+                told.add(code)
+        status = next((self.parity[code] for code in arm.fixes if code in self.parity), "same")
+        word = "changed results" if status == "changed" else "faster" if gain > 1.02 else "not faster"
+        return verdict.Outcome(
+            name=arm.name,
+            fixes=[verdict.Fixed(code=code, value=value) for code, value in arm.fixes.items()],
+            command=COMMAND,
+            risk=arm.risk,
+            verdict=word,
+            reason="as it is",
+            speedup=estimate(gain),
+            noise=0.01,
+            predicted=None,
+            not_predicted=None,
+            parity=guard.Parity(status=status, reason=status),
+            pairs=[],
+            memory=verdict.Memory(a=None, b=None),
+            startup=verdict.Startup(a=None, b=None, b_first=None, pays_after=None),
+        )
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World()
+    monkeypatch.setattr(search.attempt, "attempt", made.attempt)
+    monkeypatch.setattr(search.attempt, "known_of", lambda folder: made.seen[folder])
+    monkeypatch.setattr(asked, "APPLICABLE", _Live(made.fixes))
+    finding = SimpleNamespace(code="input-bound")
+    report = SimpleNamespace(floor=SimpleNamespace(gap=1.5), findings=[finding])
+    monkeypatch.setattr(search.build, "build", lambda folder: report)
+    return made
+
+
+class _Live(dict):
+    """The fixes as the world has them when they are asked for."""
+
+    def __init__(self, make):
+        super().__init__()
+        self._make = make
+
+    def values(self):
+        return self._make().values()
+
+    def get(self, code):
+        return self._make().get(code)
+
+
+def tuned(folder: Path, budget: float = 3600.0, goal: candidates.Goal = "balanced", **more: Any) -> search.Result:
+    terms = attempt.Terms(steps=None, budget=budget, in_place=False, quiet=True)
+    wanted = search.Asked(command=more.get("command", COMMAND), goal=goal, allowed=more.get("allowed", []), terms=terms)
+    return search.tune(wanted, folder, io.StringIO())
+
+
+def drawn(result: search.Result) -> str:
+    stream = io.StringIO()
+    terminal.draw(render(result), stream)
+    return stream.getvalue()
+
+
+def test_what_helps_is_kept_one_after_the_other_and_proven_together(world, tmp_path):
+    world.predicted = {"pin": 1.2, "workers": 2.0}
+    world.true = {"pin": 1.1, "workers": 1.5}
+    result = tuned(tmp_path)
+    assert world.stages == [
+        ([], ["workers=2", "pin=on"]),
+        (["workers"], ["pin=on"]),
+        (["pin", "workers"], []),
+        ([], ["workers=2 pin=on"]),
+    ]
+    assert [fix.code for fix in result.stack] == ["workers", "pin"]
+    assert result.is_proven
+    assert result.proof.speedup.value == pytest.approx(1.5 * 1.1)
+    assert result.stopped.startswith("nothing that can be applied")
+    assert recipe.read(tmp_path / recipe.NAME) == {"workers": 2, "pin": True}
+    assert json.loads((tmp_path / search.NAME).read_text())["proof"]["verdict"] == "faster"
+    assert f"--with {tmp_path}/floorit.toml" in drawn(result).replace("\n", "")
+
+
+def test_the_bottleneck_moves(world, tmp_path):
+    """Behind what was kept, something helps that did not look so before."""
+    world.predicted = {"workers": 2.0, "fused": lambda on: 1.3 if "workers" in on else 1.0}
+    world.true = {"workers": 2.0, "fused": 1.25}
+    assert [fix.code for fix in tuned(tmp_path).stack] == ["workers", "fused"]
+
+
+def test_what_helps_no_more_is_not_kept(world, tmp_path):
+    world.predicted = {"workers": 2.0, "decode-cache": 1.8}
+    world.true = {"workers": 1.9, "decode-cache": lambda on: 1.0 if "workers" in on else 1.7}
+    result = tuned(tmp_path)
+    assert [fix.code for fix in result.stack] == ["workers"]
+    assert len(world.stages) == 2  # the proof is the first stage
+    assert result.proof is result.stages[0].outcomes[0]
+
+
+def test_where_nothing_should_help_one_run_says_so(world, tmp_path):
+    world.predicted = {"workers": 1.0}
+    result = tuned(tmp_path)
+    assert world.stages == [([], [])]
+    assert result.proof is None
+    assert not (tmp_path / recipe.NAME).exists()
+    assert "nothing was proven faster" in drawn(result)
+
+
+def test_what_did_not_help_is_not_tried_again(world, tmp_path):
+    world.predicted = dict.fromkeys(("pin", "fused", "tf32", "set-to-none", "cudnn-benchmark"), 1.5)
+    world.true = {"set-to-none": 1.1}
+    tuned(tmp_path)
+    tried = [name for _, names in world.stages[:-1] for name in names]
+    assert sorted(tried) == sorted(set(tried))
+
+
+@pytest.mark.parametrize("status", ["unverified", "changed"])
+def test_results_that_are_not_known_to_be_the_same_are_not_kept(world, tmp_path, status):
+    world.predicted, world.true, world.parity = {"fused": 2.0}, {"fused": 2.0}, {"fused": status}
+    result = tuned(tmp_path)
+    assert not result.stack
+    assert result.proof is None
+
+
+@pytest.mark.parametrize(
+    ("goal", "allowed", "kept"),
+    [("balanced", [], ["fused"]), ("speed", [], ["fused", "workers"]), ("speed", ["training"], ["batch", "fused"])],
+)
+def test_the_goal_says_what_may_happen_to_results(world, tmp_path, goal, allowed, kept):
+    world.predicted = {"fused": 1.2, "workers": 1.5, "batch": 9.0}
+    world.risks = {"fused": "rounding", "workers": "order", "batch": "training"}
+    world.true = {"fused": 1.2, "workers": lambda on: 1.0 if "batch" in on else 1.5, "batch": 3.0}
+    result = tuned(tmp_path, goal=goal, allowed=allowed)
+    assert sorted(fix.code for fix in result.stack) == sorted(kept)
+
+
+def test_of_two_that_should_gain_alike_the_safer_is_first(world):
+    world.predicted = {"fused": 1.5, "pin": 1.49}
+    world.risks = {"fused": "rounding"}
+    assert [c.code for c in candidates.find(set(), {}, (), ("exact", "rounding"))] == ["pin", "fused"]
+
+
+def test_it_ends_with_the_budget_and_leaves_room_for_the_proof(world, tmp_path):
+    world.predicted = dict.fromkeys(("pin", "fused", "tf32", "set-to-none"), 1.5)
+    world.true = dict.fromkeys(world.predicted, 1.3)
+    result = tuned(tmp_path, budget=60 * RUN)
+    assert result.stopped == "the budget has no room for another stage"
+    assert 1 < len(result.stack) < 4
+    assert result.is_proven
+    assert len(world.stages[0][1]) == 4  # it was worth it: one that shows no gain takes two runs
+
+
+def test_with_little_time_one_change_is_tried_at_a_time(world, tmp_path):
+    world.predicted = {"pin": 1.2, "workers": 2.0}
+    tuned(tmp_path, budget=20 * RUN)
+    assert world.stages[0][1] == ["workers=2"]
+
+
+def test_interrupted_it_says_what_it_knows(world, tmp_path):
+    world.predicted, world.true, world.interrupts_at = {"pin": 1.2}, {"pin": 1.2}, 1
+    result = tuned(tmp_path)
+    assert result.interrupted
+    assert result.is_proven  # against the program untouched, before it was interrupted
+    assert "goes on with it" in drawn(result).replace("\n", "")
+
+
+def test_a_program_that_fails_with_what_was_kept_ends_it(world, tmp_path):
+    world.predicted, world.true, world.fails_at = {"pin": 1.2}, {"pin": 1.2}, 2
+    result = tuned(tmp_path)
+    assert result.stopped.startswith("with what was kept, the program")
+    assert result.is_proven
+    world.stages, world.fails_at = [], 1
+    with pytest.raises(TrialError):
+        tuned(tmp_path / "other")
+
+
+def test_a_folder_is_that_of_one_search(world, tmp_path):
+    tuned(tmp_path)
+    tuned(tmp_path)
+    with pytest.raises(OutputError):
+        tuned(tmp_path, command=["other.py"])
+
+
+# -- floorit.toml -----------------------------------------------------------------------------------------------------
+
+
+def test_a_recipe_is_read_as_it_was_written(tmp_path):
+    fixes = asked.parse(["workers=2", "amp=bf16", "anomaly=off", "batch=x2"])
+    recipe.write(tmp_path / "floorit.toml", fixes, ["faster\nby much"])
+    assert recipe.read(tmp_path / "floorit.toml") == fixes
+
+
+@pytest.mark.parametrize("text", ["[fixes]\nwokers = 2", "workers = 2", "[fixes", "[fixes]\nworkers = 'many'"])
+def test_a_recipe_that_makes_no_sense_is_refused(tmp_path, text):
+    (tmp_path / "f.toml").write_text(text)
+    with pytest.raises(UsageError):
+        recipe.read(tmp_path / "f.toml")
+
+
+def test_a_missing_recipe_is_said(capsys):
+    assert cli.main(["run", "--with", "/nowhere/f.toml", sys.executable, "-c", "0"]) == 2
+    assert "/nowhere/f.toml cannot be read" in capsys.readouterr().err
+
+
+SCRIPT = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(0)
+model = nn.Linear(64, 1)
+optimizer = torch.optim.AdamW(model.parameters())
+for x, in DataLoader(TensorDataset(torch.randn(640, 64)), batch_size=16):
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_run_with_a_recipe_has_its_fixes(tmp_path):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "floorit.toml").write_text("[fixes]\nfused = true\npin = false\n")
+    own = ["--quiet", "--with", "floorit.toml", "--fix", "pin=on", "--out", "out"]
+    command = [FLOORIT, "run", *own, PYTHON, "train.py"]
+    subprocess.run(command, cwd=tmp_path, check=True, env=clean_environment())
+    overrides = {o["code"]: o for o in json.loads((tmp_path / "out" / "report.json").read_text())["overrides"]}
+    assert overrides["fused"]["state"] == "in force"
+    assert overrides["pin"]["value"] is True
+
+
+@pytest.mark.parametrize("words", [["tune"], ["tune", "--allow", "training", "train.py"]])
+def test_words_that_make_no_sense_are_refused(words, capsys):
+    assert cli.main(words) == 2
