@@ -52,7 +52,7 @@ MAY_IMPORT = {
     },
     "live": {"analyse", "events", "replay", "record"},
     "recipe": {"fixes"},
-    "tune": {"fixes", "recipe", "report", "stats", "trial"},
+    "tune": {"analyse", "events", "fixes", "recipe", "report", "runfile", "scan", "stats", "trial"},
     "demo": {"truth"},
     "commandline": {"__init__", "demo", "fixes", "trial", "truth", "tune"},
     "cli": {

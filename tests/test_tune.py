@@ -22,7 +22,7 @@ from floorit.report import terminal
 from floorit.stats import Estimate
 from floorit.trial import attempt, guard, verdict
 from floorit.trial.trial import Trial
-from floorit.tune import candidates, search
+from floorit.tune import candidates, patch, search
 from floorit.tune.table import render
 
 COMMAND = ["train.py"]
@@ -125,6 +125,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     finding = SimpleNamespace(code="input-bound")
     report = SimpleNamespace(floor=SimpleNamespace(gap=1.5), findings=[finding])
     monkeypatch.setattr(search.build, "build", lambda folder: report)
+    monkeypatch.setattr(search, "_with_patch", lambda result, folder, stack: result)  # there is no program here
     return made
 
 
@@ -323,3 +324,93 @@ def test_a_run_with_a_recipe_has_its_fixes(tmp_path):
 @pytest.mark.parametrize("words", [["tune"], ["tune", "--allow", "training", "train.py"]])
 def test_words_that_make_no_sense_are_refused(words, capsys):
     assert cli.main(words) == 2
+
+
+# -- floorit.patch ----------------------------------------------------------------------------------------------------
+
+LOADED = """
+import argparse
+import torch
+from torch.utils.data import DataLoader
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--num-workers", "-j", type=int, default=0, help="of the loader")
+args = parser.parse_args()
+torch.autograd.set_detect_anomaly(True)
+torch.backends.cudnn.benchmark = False
+plain = DataLoader(data, 16, shuffle=True)  # line 11
+literal = DataLoader(
+    data,
+    batch_size=16,
+    num_workers=0,
+)
+given = DataLoader(data, num_workers=args.num_workers)
+positional = DataLoader(data, 16, True, None, None, 4)
+hidden = DataLoader(data, **options)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+"""
+
+
+def changed(folder, stack, line=11, text=LOADED, command=("train.py",)):
+    """The lines that a patch takes away and adds, and what is left to do by hand."""
+    path = folder / "train.py"
+    path.write_text(text)
+    place = SimpleNamespace(file=str(path), line=line)
+    report = SimpleNamespace(
+        program=SimpleNamespace(command=list(command)), settings=[SimpleNamespace(name="num_workers", set_at=place)]
+    )
+    made = patch.make(asked.parse(stack), report, [str(path)])
+    lines = [line for line in made.diff.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    return [line.replace(" ", "") for line in lines], [told.words for told in made.told if told.words]
+
+
+@pytest.mark.parametrize(
+    ("stack", "line", "added"),
+    [
+        (["workers=4"], 11, "+plain=DataLoader(data,16,shuffle=True,num_workers=4)#line11"),
+        (["workers=4"], 12, "+num_workers=4,"),
+        (["workers=4"], 17, '+parser.add_argument("--num-workers","-j",type=int,default=4,help="oftheloader")'),
+        (["workers=2"], 18, "+positional=DataLoader(data,16,True,None,None,2)"),
+        (["pin=on"], 11, "+plain=DataLoader(data,16,shuffle=True,pin_memory=True)#line11"),
+        (["fused=on"], 11, "+optimizer=torch.optim.AdamW(model.parameters(),lr=1e-3,fused=True)"),
+        (["cudnn-benchmark=on"], 11, "+torch.backends.cudnn.benchmark=True"),
+    ],
+)
+def test_a_fix_is_patched_where_the_program_says_it(tmp_path, stack, line, added):
+    lines, by_hand = changed(tmp_path, stack, line)
+    assert [line for line in lines if line.startswith("+")] == [added]
+    assert not by_hand
+
+
+def test_what_is_only_taken_out_is_taken_out(tmp_path):
+    assert changed(tmp_path, ["anomaly=off"]) == (["-torch.autograd.set_detect_anomaly(True)"], [])
+
+
+@pytest.mark.parametrize(
+    ("stack", "line", "command", "words"),
+    [
+        (["workers=4"], 19, ["train.py"], "give the DataLoader num_workers=4"),
+        (["workers=4"], 17, ["train.py", "--num-workers", "1"], "type --num-workers 4 in the command"),
+        (["workers=4"], 17, ["train.py", "--num-workers=1"], "type --num-workers 4 in the command"),
+        (["amp=bf16"], 11, ["train.py"], "docs/fixes.md"),
+    ],
+)
+def test_what_cannot_be_patched_is_said(tmp_path, stack, line, command, words):
+    lines, (by_hand,) = changed(tmp_path, stack, line, command=command)
+    assert not lines
+    assert words in by_hand
+
+
+def test_a_patch_is_taken_by_git(tmp_path):
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    (tmp_path / "src").mkdir()
+    path = tmp_path / "src" / "train.py"
+    path.write_text(LOADED)
+    place = SimpleNamespace(file=str(path), line=11)
+    settings = [SimpleNamespace(name="num_workers", set_at=place)]
+    report = SimpleNamespace(program=SimpleNamespace(command=["train.py"]), settings=settings)
+    made = patch.make(asked.parse(["workers=4", "anomaly=off", "fused=on"]), report, [])
+    (tmp_path / "floorit.patch").write_text(made.diff)
+    subprocess.run(["git", "apply", "floorit.patch"], cwd=tmp_path, check=True)
+    assert "num_workers=4" in path.read_text()
+    assert "anomaly" not in path.read_text()

@@ -13,12 +13,15 @@ from typing import TextIO
 import msgspec
 
 from floorit import recipe
+from floorit.analyse import habits
 from floorit.errors import OutputError, TrialError
+from floorit.events import read_record
 from floorit.fixes import asked
 from floorit.fixes.fix import Known, Risk
 from floorit.fixes.values import Value
 from floorit.report import build
 from floorit.report.words import duration
+from floorit.runfile import RECORD
 from floorit.stats import Estimate
 from floorit.trial import attempt, conduct, runner, statistics
 from floorit.trial.arms import AS_IS, Arm, riskiest
@@ -27,6 +30,7 @@ from floorit.trial.trial import Trial
 from floorit.trial.verdict import Fixed, Outcome
 from floorit.tune import candidates
 from floorit.tune.candidates import Candidate, Goal
+from floorit.tune.told import PATCH, Told
 
 SCHEMA = 1
 NAME, ASKED = "tune.json", "asked.json"  # what is said of it, and what was wanted
@@ -79,6 +83,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     stack: list[Fixed]
     proof: Outcome | None  # of all that was kept, against the program untouched
     left: Left | None
+    in_source: list[Told]  # what of it the patch does, and what is to be done by hand
     stopped: str  # why it ended
     interrupted: bool
     seconds: float  # of all runs
@@ -102,10 +107,23 @@ def tune(wanted: Asked, folder: Path, stream: TextIO) -> Result:
     search = Search(wanted, folder, stream)
     search.run()
     result = search.result()
-    (folder / NAME).write_bytes(to_json(result))
     if result.is_proven:
         recipe.write(folder / recipe.NAME, search.stack, _comments(result))
+        result = _with_patch(result, folder, search.stack)
+    (folder / NAME).write_bytes(to_json(result))
     return result
+
+
+def _with_patch(result: Result, folder: Path, stack: dict[str, Value]) -> Result:
+    """By the first run of all, of the program untouched."""
+    from floorit.tune import patch  # LibCST takes 0.2 s to import, which other verbs need not wait for
+
+    first = folder / "stage-1" / runner.FIRST
+    reader = read_record(first / RECORD)
+    made = patch.make(stack, build.build(first), habits.files([*reader.run(), *reader.workers.values()]))
+    if made.diff:
+        (folder / PATCH).write_text(made.diff)
+    return msgspec.structs.replace(result, in_source=made.told)
 
 
 def _claim(folder: Path, wanted: Asked) -> None:
@@ -150,6 +168,7 @@ class Search:
             stack=_fixed(self.stack),
             proof=self._proof,
             left=self._left(),
+            in_source=[],
             stopped=self._stopped,
             interrupted=self._interrupted,
             seconds=self._spent,

@@ -15,6 +15,7 @@ from floorit.trial import table as trials
 from floorit.trial.statistics import CLAIMED
 from floorit.trial.verdict import Fixed, Outcome
 from floorit.tune.search import NAME, Result
+from floorit.tune.told import PATCH, Told
 
 
 def render(result: Result) -> RenderableType:
@@ -73,7 +74,7 @@ def _left(result: Result) -> list[str]:
     left = result.left
     if left is None or left.gap is None:
         return []
-    when = "with all of it" if left.with_all else "before the last change"
+    when = "as it is" if not result.stack else "with all of it" if left.with_all else "before the last change"
     holds = f"; what holds it there: {left.finding}" if left.finding is not None else ""
     return [f"a step takes {left.gap:.2f} times its floor {when}{holds}"]
 
@@ -83,9 +84,16 @@ def _next(result: Result) -> list[str]:
     if result.is_proven:
         command = ["floorit", "run", "--with", relative(f"{result.folder}/{recipe.NAME}"), *result.command]
         lines.append(f"train with it, unedited: {shlex.join(command)}")
+        if any(not told.words for told in result.in_source):
+            lines.append(f"or change the program: git apply {relative(f'{result.folder}/{PATCH}')}")
+        lines += [f"by hand{_place(told)}: {told.words}" for told in result.in_source if told.words]
     if result.interrupted:
         lines.append(f"the same command with --out {relative(result.folder)} goes on with it")
     return [*lines, f"written to {relative(result.folder)}/{NAME}"]
+
+
+def _place(told: Told) -> str:
+    return f", at {relative(told.file)}:{told.line}" if told.file is not None else ""
 
 
 def _written(fixes: list[Fixed]) -> str:
