@@ -199,6 +199,18 @@ def test_the_budget_is_kept_and_the_noise_is_measured():
     assert [round.order for round in state.alike] == [[AS_IS, AS_IS]] * conduct.ALIKE
 
 
+def test_where_time_is_spared_an_arm_without_a_gain_is_left():
+    run = Simulated(np.random.default_rng(0), steady(0.005), 1.3)
+    arms = [Arm(name=name, command=[]) for name in (AS_IS, B, "useless")]
+    state = State(cwd="", arms=arms, steps=STEPS)
+    state.pilot = run(state.base)
+    asked = {"budget": BUDGET, "dice": random.Random(0), "told": lambda text: None}
+    conduct.conduct(state, run, lambda state: None, spares=True, **asked)
+    assert [len(state.pairs(arm)) for arm in state.changed] == [statistics.FEWEST, conduct.HOPE]
+    conduct.conduct(state, run, lambda state: None, **asked)
+    assert len(state.pairs(arms[2])) >= statistics.FEWEST
+
+
 def test_an_arm_that_does_not_run_costs_one_round():
     run = Simulated(np.random.default_rng(0), steady(0.01), 1.0)
 

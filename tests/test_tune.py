@@ -14,6 +14,7 @@ import pytest
 from conftest import FLOORIT, PYTHON, clean_environment
 
 from floorit import cli, recipe
+from floorit.analyse.job import START
 from floorit.errors import OutputError, TrialError, UsageError
 from floorit.fixes import asked
 from floorit.fixes.fix import Fix
@@ -43,8 +44,10 @@ class World:
         self.parity: dict[str, str] = {}
         self.stages: list[tuple[list[str], list[str]]] = []  # (on top of, tried)
         self.seen: dict[Path, set[str]] = {}
+        self.order: list[str] = []  # in which fixes take effect, where that matters
         self.interrupts_at = 0
         self.fails_at = 0
+        self.budgets: list[float] = []
 
     def fixes(self) -> dict[str, Fix]:
         return {code: self._fix(code) for code in self.predicted}
@@ -75,6 +78,8 @@ class World:
         if self.fails_at == number:
             raise TrialError("the program as it is did not run well")
         on = set(arms[0].fixes)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.budgets.append(terms.budget)
         self.seen[folder] = on
         pilot = Trial(arm=arms[0].name, state="ran", seconds=RUN)
         arms = [arms[0], *(choose(on, pilot) if choose is not None else arms[1:])]
@@ -92,7 +97,7 @@ class World:
 
     def outcome(self, arm, on):
         gain, told = 1.0, set(on)
-        for code in arm.fixes:
+        for code in sorted(arm.fixes, key=self.order.index) if self.order else arm.fixes:
             if code not in told:
                 gain *= self.gain(code, told)
                 told.add(code)
@@ -123,7 +128,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(search.attempt, "known_of", lambda folder: made.seen[folder])
     monkeypatch.setattr(asked, "APPLICABLE", _Live(made.fixes))
     finding = SimpleNamespace(code="input-bound")
-    report = SimpleNamespace(floor=SimpleNamespace(gap=1.5), findings=[finding])
+    shares = [SimpleNamespace(what="training", seconds=90.0), SimpleNamespace(what=START, seconds=10.0)]
+    job = SimpleNamespace(seconds=estimate(100.0), shares=shares)
+    report = SimpleNamespace(floor=SimpleNamespace(gap=1.5), findings=[finding], job=job)
     monkeypatch.setattr(search.build, "build", lambda folder: report)
     monkeypatch.setattr(search, "_with_patch", lambda result, folder, stack: result)  # there is no program here
     return made
@@ -163,12 +170,13 @@ def test_what_helps_is_kept_one_after_the_other_and_proven_together(world, tmp_p
         ([], ["workers=2", "pin=on"]),
         (["workers"], ["pin=on"]),
         (["pin", "workers"], []),
-        ([], ["workers=2 pin=on"]),
+        ([], ["workers=2 pin=on", "pin=on"]),
     ]
     assert [fix.code for fix in result.stack] == ["workers", "pin"]
     assert result.is_proven
     assert result.proof.speedup.value == pytest.approx(1.5 * 1.1)
     assert result.stopped.startswith("nothing that can be applied")
+    assert result.job == search.Job(before=100.0, after=pytest.approx(10 + 90 / 1.65))
     assert recipe.read(tmp_path / recipe.NAME) == {"workers": 2, "pin": True}
     assert json.loads((tmp_path / search.NAME).read_text())["proof"]["verdict"] == "faster"
     assert f"--with {tmp_path}/floorit.toml" in drawn(result).replace("\n", "")
@@ -188,6 +196,18 @@ def test_what_helps_no_more_is_not_kept(world, tmp_path):
     assert [fix.code for fix in result.stack] == ["workers"]
     assert len(world.stages) == 2  # the proof is the first stage
     assert result.proof is result.stages[0].outcomes[0]
+
+
+def test_what_became_useless_is_taken_out_again(world, tmp_path):
+    """Each was faster when it was tried; the first is none beside the second."""
+    world.predicted = {"decode-cache": 1.8, "workers": lambda on: 1.5 if "decode-cache" in on else 1.0}
+    world.true = {"decode-cache": lambda on: 1.0 if "workers" in on else 1.5, "workers": 1.8}
+    world.order = ["workers", "decode-cache"]
+    result = tuned(tmp_path)
+    assert world.stages[-1] == ([], ["decode-cache=on workers=2", "workers=2"])
+    assert [fix.code for fix in result.stack] == ["workers"]
+    assert result.is_proven
+    assert recipe.read(tmp_path / recipe.NAME) == {"workers": 2}
 
 
 def test_where_nothing_should_help_one_run_says_so(world, tmp_path):
@@ -237,10 +257,21 @@ def test_it_ends_with_the_budget_and_leaves_room_for_the_proof(world, tmp_path):
     world.predicted = dict.fromkeys(("pin", "fused", "tf32", "set-to-none"), 1.5)
     world.true = dict.fromkeys(world.predicted, 1.3)
     result = tuned(tmp_path, budget=60 * RUN)
-    assert result.stopped == "the budget has no room for another stage"
+    assert result.stopped.startswith("the budget has no room for another stage; with --budget ")
     assert 1 < len(result.stack) < 4
     assert result.is_proven
     assert len(world.stages[0][1]) == 4  # it was worth it: one that shows no gain takes two runs
+
+
+def test_a_stage_that_is_over_is_not_gone_on_with(world, tmp_path):
+    world.predicted = dict.fromkeys(("pin", "fused", "tf32", "set-to-none"), 1.5)
+    world.true = dict.fromkeys(world.predicted, 1.3)
+    first = tuned(tmp_path, budget=60 * RUN)
+    world.stages, world.budgets = [], []
+    more = tuned(tmp_path, budget=600 * RUN)
+    assert world.budgets[: len(first.stages)] == [0.0] * len(first.stages)
+    assert [stage.kept for stage in more.stages[: len(first.stages)]] == [stage.kept for stage in first.stages]
+    assert len(more.stack) == 4
 
 
 def test_with_little_time_one_change_is_tried_at_a_time(world, tmp_path):

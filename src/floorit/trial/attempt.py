@@ -152,7 +152,7 @@ def _conduct(
         return
     run.steps, run.limit = state.steps, runner.limit_for(state.pilot)
     if not state.rounds:
-        progress.say(_cost(state, terms.budget))
+        progress.say(_cost(state, terms))
 
     def trial(arm: Arm, *, jitter: float = 0.0) -> Trial:
         run.beyond = max((t.warmup for t in state.trials()), default=0)
@@ -186,13 +186,16 @@ def _first_run(state: State, folder: Path, run: runner.Runner, terms: Terms, pro
     store.save(folder, state)
 
 
-def _cost(state: State, budget: float) -> str:
+def _cost(state: State, terms: Terms) -> str:
     """What a try will cost, by its first run."""
     assert state.pilot is not None
-    least = state.pilot.seconds + conduct.least_seconds(state, budget)
+    budget = terms.budget
+    least = state.pilot.seconds + conduct.least_seconds(state, budget, spares=terms.spares)
     told = f"a run takes {duration(state.pilot.seconds)}; {several(len(state.changed), 'change')} against it as it is:"
     if least <= budget:
         return f"{told} {duration(least)} in all at the least, {duration(budget)} at the most"
+    if terms.spares:
+        return f"{told} {duration(budget)}, which may be too little"
     room = f"--budget {math.ceil(least / 60)}m has room for the {statistics.FEWEST} pairs that a verdict rests on"
     return f"{told} {duration(budget)}, which may be too little; {room}"
 

@@ -121,8 +121,9 @@ def expected_seconds(state: State, name: str) -> float:
     return state.pilot.seconds
 
 
-def least_seconds(state: State, budget: float) -> float:
+def least_seconds(state: State, budget: float, *, spares: bool = False) -> float:
     """That a verdict takes at the least, after the first run."""
     assert state.pilot is not None
-    runs = 2 * alike_wanted(state, budget) + statistics.FEWEST * len(state.arms)
+    left = len(state.changed) - 1 if spares else 0  # arms that may be left
+    runs = 2 * alike_wanted(state, budget) + statistics.FEWEST * (len(state.arms) - left) + HOPE * left
     return runs * state.pilot.seconds

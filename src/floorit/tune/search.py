@@ -7,6 +7,7 @@ where it was cut off. At the end all that was kept is proven together, against t
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TextIO
 
@@ -14,6 +15,7 @@ import msgspec
 
 from floorit import recipe
 from floorit.analyse import habits
+from floorit.analyse.job import AROUND, START
 from floorit.errors import OutputError, TrialError
 from floorit.events import read_record
 from floorit.fixes import asked
@@ -40,6 +42,7 @@ FIRST_SHARE = 0.6  # of the budget, for the first stage: more are to come
 _BESIDE = 1 + 4 + statistics.FEWEST
 _OF_CHANGE = statistics.FEWEST  # of one that gains; another is left after conduct.HOPE
 _OF_PROOF = 4 + 2 * statistics.FEWEST
+_OVER = "over"  # the file in the folder of a stage that has ended: with more time, the search goes on after it
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +76,13 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     with_all: bool  # whether that run had all that was kept
 
 
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole training, from its first line to its last, as it is configured: seconds."""
+
+    before: float
+    after: float
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """All that is said of a search: tune.json."""
 
@@ -83,6 +93,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     stack: list[Fixed]
     proof: Outcome | None  # of all that was kept, against the program untouched
     left: Left | None
+    job: Job | None  # None where how long it is to train is not known
     in_source: list[Told]  # what of it the patch does, and what is to be done by hand
     stopped: str  # why it ended
     interrupted: bool
@@ -157,7 +168,7 @@ class Search:
         if len(kept) == 1:
             (self._proof,) = kept  # it was against the program untouched
         elif kept and not self._interrupted:
-            self._prove()
+            self._prove(len(kept))
 
     def result(self) -> Result:
         """All that can be said by now."""
@@ -168,6 +179,7 @@ class Search:
             stack=_fixed(self.stack),
             proof=self._proof,
             left=self._left(),
+            job=self._job(),
             in_source=[],
             stopped=self._stopped,
             interrupted=self._interrupted,
@@ -183,7 +195,11 @@ class Search:
 
     def _stage(self) -> None:
         if self._stages and self._room < self._run_seconds * (_BESIDE + _OF_CHANGE):
-            self._stopped = "the budget has no room for another stage"
+            needed = self._spent + self._run_seconds * (_BESIDE + _OF_CHANGE + _OF_PROOF)
+            self._stopped = (
+                f"the budget has no room for another stage; with --budget {math.ceil(needed / 60)}m and the same --out"
+                " it goes on"
+            )
             return
         number, room = len(self._stages) + 1, self._room
         self._say(f"stage {number}: {self._base.name}")
@@ -200,7 +216,8 @@ class Search:
             return attempt.predict(msgspec.structs.replace(arm, fixes={code: arm.fixes[code]}), known)
 
         where = self._folder / f"stage-{number}"
-        terms = msgspec.structs.replace(self._wanted.terms, budget=room, spares=True)
+        over = where / _OVER
+        terms = msgspec.structs.replace(self._wanted.terms, budget=0.0 if over.exists() else room, spares=True)
         try:
             tried = attempt.attempt(terms, [self._base], where, self._stream, choose, predicted)
         except (TrialError, KeyboardInterrupt) as error:
@@ -209,6 +226,8 @@ class Search:
             self._interrupted = isinstance(error, KeyboardInterrupt)
             self._stopped = "it was interrupted" if self._interrupted else f"with what was kept, {error}"
         else:
+            if not tried.interrupted:
+                over.touch()
             self._take(tried)
 
     def _choose(self, known: Known | None, pilot: Trial, room: float) -> list[Candidate]:
@@ -255,21 +274,39 @@ class Search:
         known = attempt.known_of(self._folder / f"stage-{len(self._stages)}")
         return known is None or not candidates.find(known, self.stack, self._tried, self._wanted.risks)
 
-    def _prove(self) -> None:
-        """All that was kept, against the program untouched."""
+    def _prove(self, kept: int) -> None:
+        """All that was kept, against the program untouched; and all but one, which may have become useless."""
         self._say(f"the proof: {' '.join(asked.written(self.stack))} against the program as it is")
         untouched = Arm(name=AS_IS, command=self._wanted.command)
         budget = max(self._wanted.terms.budget - self._spent, self._run_seconds * _OF_PROOF)
         terms = msgspec.structs.replace(self._wanted.terms, budget=budget)
-        whole = msgspec.structs.replace(self._base, name=" ".join(asked.written(self.stack)))
+        stacks = [self.stack]
+        room = int((budget / self._run_seconds - _OF_PROOF) / statistics.FEWEST)
+        for code in list(self.stack)[:-1][: max(room, 0)]:  # the last was proven on top of all others
+            stacks.append({other: value for other, value in self.stack.items() if other != code})
         try:
-            proven = attempt.attempt(terms, [untouched, whole], self._folder / "proof", self._stream)
+            proven = attempt.attempt(
+                terms, [untouched, *map(self._together, stacks)], self._folder / f"proof-{kept}", self._stream
+            )
         except KeyboardInterrupt:
             self._interrupted = True
         else:
             self._spent += proven.seconds
             self._interrupted |= proven.interrupted
-            (self._proof,) = proven.outcomes
+            self._settle_on(*proven.outcomes)
+
+    def _together(self, stack: dict[str, Value]) -> Arm:
+        name = " ".join(asked.written(stack))
+        return Arm(name=name, command=self._wanted.command, fixes=stack, risk=riskiest(stack))
+
+    def _settle_on(self, whole: Outcome, *lesser: Outcome) -> None:
+        """All that was kept, unless less of it is as fast."""
+        fast = [outcome for outcome in lesser if _is_kept(outcome) and _gain(outcome) >= _gain(whole)]
+        self._proof = max(fast, key=_gain, default=whole)
+        if self._proof is not whole:
+            kept = {fix.code: fix.value for fix in self._proof.fixes}
+            self._say(f"taken out again: {' '.join(sorted(set(self.stack) - set(kept)))}")
+            self.stack = kept
 
     def _left(self) -> Left | None:
         """By the first run of the last stage."""
@@ -281,6 +318,16 @@ class Search:
             finding=report.findings[0].code if report.findings else None,
             with_all=self._stages[-1].on == _fixed(self.stack),
         )
+
+    def _job(self) -> Job | None:
+        """By the first run of all; what comes once takes as long as before."""
+        if self._proof is None or not self._stages:
+            return None
+        job = build.build(self._folder / "stage-1" / runner.FIRST).job
+        if job is None:
+            return None
+        once = sum(share.seconds for share in job.shares if share.what in (START, AROUND))
+        return Job(before=job.seconds.value, after=once + (job.seconds.value - once) / _gain(self._proof))
 
     def _say(self, text: str) -> None:
         if not self._wanted.terms.quiet:

@@ -21,7 +21,7 @@ from floorit.tune.told import PATCH, Told
 def render(result: Result) -> RenderableType:
     """What came of it, then all that was tried, and what to do next."""
     parts = [Text(), Text(_headline(result), style="bold"), Text(), _table(result), Text()]
-    parts += [Text(line) for line in (*_proof(result), *_left(result), f"it ended: {result.stopped}")]
+    parts += [Text(line) for line in (*_proof(result), *_job(result), *_left(result), f"it ended: {result.stopped}")]
     parts += [Text(), *(Text(line) for line in _next(result))]
     return Group(*parts)
 
@@ -68,6 +68,12 @@ def _proof(result: Result) -> list[str]:
         f"all together, against the program as it is: {result.proof.reason}",
         f"results: {result.proof.parity.reason}",
     ]
+
+
+def _job(result: Result) -> list[str]:
+    if result.job is None or not result.is_proven:
+        return []
+    return [f"the whole training: {duration(result.job.before)} as it is, about {duration(result.job.after)} with it"]
 
 
 def _left(result: Result) -> list[str]:
