@@ -105,7 +105,7 @@ MAY_INSTALL = {
     "floorrun": {"msgspec"},
     "trial": {"msgspec", "numpy", "rich", "yaml"},
     "recipe": {"tomli"},
-    "tune": {"msgspec", "rich"},
+    "tune": {"libcst", "msgspec", "rich"},
     "imagebench": {"PIL", "cv2", "numpy", "torch", "torchvision"},
     "imagecosts": {"msgspec"},
     "live": {"numpy"},

@@ -310,6 +310,15 @@ def test_a_fix_that_met_nothing_says_so_in_words():
     assert said(state(idle, fixes={"pin": None})).reason == "pin: the program never did what it would change"
 
 
+def test_what_both_sides_have_does_not_hide_that_a_fix_met_nothing():
+    """A search tries one more fix on a program that has others."""
+    told = [Override(code="workers", state="in force"), Override(code="pin", state="not met", reason="no CUDA")]
+    made = state(trial("b", 0.05, overrides=told), fixes={"workers": 2, "pin": True})
+    assert said(made).verdict == "faster"
+    made.arms[0] = msgspec.structs.replace(made.base, fixes={"workers": 2})
+    assert said(made).verdict == "does not apply"
+
+
 def test_both_are_measured_over_the_same_steps():
     """What one does every tenth step is in both, or in neither, however many steps each was given."""
     lengths = [0.1 + (0.5 if at % 10 == 9 else 0.0) for at in range(60)]

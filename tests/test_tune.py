@@ -45,6 +45,8 @@ class World:
         self.stages: list[tuple[list[str], list[str]]] = []  # (on top of, tried)
         self.seen: dict[Path, set[str]] = {}
         self.order: list[str] = []  # in which fixes take effect, where that matters
+        self.words: dict[str, str] = {}  # the verdict on a fix, where it is not that of its speed
+        self.values = iter(lambda: 2, None)  # of workers, each time that one is asked for
         self.interrupts_at = 0
         self.fails_at = 0
         self.budgets: list[float] = []
@@ -65,7 +67,7 @@ class World:
             effort="a flag",
             addresses=(),
             predict=predict,
-            value=(lambda known: 2) if code == "workers" else None,
+            value=(lambda known: next(self.values)) if code == "workers" else None,
             takes=whole(1, 64) if code == "workers" else SWITCH_ON,
         )
 
@@ -102,7 +104,14 @@ class World:
                 gain *= self.gain(code, told)
                 told.add(code)
         status = next((self.parity[code] for code in arm.fixes if code in self.parity), "same")
-        word = "changed results" if status == "changed" else "faster" if gain > 1.02 else "not faster"
+        word = next((self.words[code] for code in arm.fixes if code in self.words), None)
+        word = word or self._speed(gain, status)
+        return self._said(arm, word, gain, status)
+
+    def _speed(self, gain, status):
+        return "changed results" if status == "changed" else "faster" if gain > 1.02 else "not faster"
+
+    def _said(self, arm, word, gain, status):
         return verdict.Outcome(
             name=arm.name,
             fixes=[verdict.Fixed(code=code, value=value) for code, value in arm.fixes.items()],
@@ -296,6 +305,15 @@ def test_a_program_that_fails_with_what_was_kept_ends_it(world, tmp_path):
     world.stages, world.fails_at = [], 1
     with pytest.raises(TrialError):
         tuned(tmp_path / "other")
+
+
+def test_what_does_not_apply_is_not_tried_with_another_value(world, tmp_path):
+    world.predicted = {"workers": 1.5, "pin": 1.2}
+    world.true, world.words = {"pin": 1.2}, {"workers": "does not apply"}
+    world.values = iter([2, 4, 8, 16])
+    tuned(tmp_path)
+    tried = [name.partition("=")[0] for _, names in world.stages for name in names]
+    assert tried.count("workers") == 1
 
 
 def test_a_folder_is_that_of_one_search(world, tmp_path):

@@ -29,8 +29,9 @@ def obstacle(state: State, arm: Arm) -> Obstacle | None:
     broken = next((override for override in overrides if override.state == FAILED_OVERRIDE), None)
     if broken is not None:
         return "failed", f"{broken.code} could not be applied: {broken.reason}"
-    unmet = [override for override in overrides if override.state == NOT_MET]
-    if unmet and len(unmet) == len(overrides) and not arm.varied and not arm.entries:
+    own = [o for o in overrides if o.code not in state.base.fixes or state.base.fixes[o.code] != arm.fixes[o.code]]
+    unmet = [override for override in own if override.state == NOT_MET]
+    if unmet and len(unmet) == len(own) and not arm.varied and not arm.entries:
         return "does not apply", "; ".join(f"{override.code}: {override.reason or _NEVER}" for override in unmet)
     return None
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
+from libcst import ParserSyntaxError
 
 from floorit.fixes import ALL
 from floorit.fixes.values import Value, spelled
@@ -70,8 +71,14 @@ def make(stack: dict[str, Value], report: Report, files: Iterable[str]) -> Patch
             edits[source.path].append(edit)
             told.append(Told(code=code, value=value, file=str(source.path), line=getattr(node, "lineno", None)))
     texts = {source.path: source.text for source in project.sources}
-    diffs = [difference(texts[path], rewritten(texts[path], own), _name(path)) for path, own in sorted(edits.items())]
-    return Patch(diff="".join(diffs), told=told)
+    diffs = ""
+    for path, own in sorted(edits.items()):
+        try:
+            diffs += difference(texts[path], rewritten(texts[path], own), _name(path))
+        except ParserSyntaxError as error:  # of a Python that LibCST does not know yet
+            words = f"the file cannot be changed: {error.message}"
+            told = [msgspec.structs.replace(t, words=words) if t.file == str(path) and not t.words else t for t in told]
+    return Patch(diff=diffs, told=told)
 
 
 class _Project:

@@ -42,6 +42,7 @@ FIRST_SHARE = 0.6  # of the budget, for the first stage: more are to come
 _BESIDE = 1 + 4 + statistics.FEWEST
 _OF_CHANGE = statistics.FEWEST  # of one that gains; another is left after conduct.HOPE
 _OF_PROOF = 4 + 2 * statistics.FEWEST
+_INTERRUPTED = "it was interrupted"
 _OVER = "over"  # the file in the folder of a stage that has ended: with more time, the search goes on after it
 
 
@@ -118,10 +119,11 @@ def tune(wanted: Asked, folder: Path, stream: TextIO) -> Result:
     search = Search(wanted, folder, stream)
     search.run()
     result = search.result()
+    (folder / NAME).write_bytes(to_json(result))
     if result.is_proven:
         recipe.write(folder / recipe.NAME, search.stack, _comments(result))
         result = _with_patch(result, folder, search.stack)
-    (folder / NAME).write_bytes(to_json(result))
+        (folder / NAME).write_bytes(to_json(result))
     return result
 
 
@@ -154,6 +156,7 @@ class Search:
         self.stack: dict[str, Value] = {}
         self._stages: list[Stage] = []
         self._tried: set[tuple[str, Value]] = set()  # and not kept
+        self._barred: set[str] = set()  # fixes that do not apply to this program, or that it does not run with
         self._proof: Outcome | None = None
         self._spent = 0.0  # seconds of runs
         self._run_seconds = 0.0  # of a run on average, in the slowest stage
@@ -203,13 +206,9 @@ class Search:
             return
         number, room = len(self._stages) + 1, self._room
         self._say(f"stage {number}: {self._base.name}")
-        chosen: dict[str, Candidate] = {}
 
         def choose(known: Known | None, pilot: Trial) -> list[Arm]:
-            for candidate in self._choose(known, pilot, room):
-                arm = self._arm(candidate)
-                chosen[arm.name] = candidate
-            return [self._arm(candidate) for candidate in chosen.values()]
+            return [self._arm(candidate) for candidate in self._choose(known, pilot, room)]
 
         def predicted(arm: Arm, known: Known | None) -> Estimate | str:
             code = next(code for code, value in arm.fixes.items() if self.stack.get(code) != value)
@@ -224,7 +223,7 @@ class Search:
             if not self._stages:
                 raise
             self._interrupted = isinstance(error, KeyboardInterrupt)
-            self._stopped = "it was interrupted" if self._interrupted else f"with what was kept, {error}"
+            self._stopped = _INTERRUPTED if self._interrupted else f"with what was kept, {error}"
         else:
             if not tried.interrupted:
                 over.touch()
@@ -233,9 +232,13 @@ class Search:
     def _choose(self, known: Known | None, pilot: Trial, room: float) -> list[Candidate]:
         if known is None:
             return []
-        found = candidates.find(known, self.stack, self._tried, self._wanted.risks)
+        found = self._candidates(known)
         affordable = 1 + int((room / pilot.seconds - _BESIDE - _OF_CHANGE) / conduct.HOPE)
         return found[: min(max(affordable, 1), AT_ONCE)]
+
+    def _candidates(self, known: Known) -> list[Candidate]:
+        found = candidates.find(known, self.stack, self._tried, self._wanted.risks)
+        return [candidate for candidate in found if candidate.code not in self._barred]
 
     @property
     def _base(self) -> Arm:
@@ -257,14 +260,17 @@ class Search:
         best = max(filter(_is_kept, tried.outcomes), key=_gain, default=None)
         stage = Stage(on=_fixed(self.stack), outcomes=tried.outcomes, seconds=tried.seconds)
         for outcome in tried.outcomes:
+            (new,) = [fix for fix in outcome.fixes if fix not in stage.on]
             if not _is_kept(outcome):
-                self._tried |= {(fix.code, fix.value) for fix in outcome.fixes if fix not in stage.on}
+                self._tried.add((new.code, new.value))
+            if outcome.verdict in ("does not apply", "failed"):
+                self._barred.add(new.code)
         self._stages.append(stage if best is None else msgspec.structs.replace(stage, kept=best.name))
         if best is not None:
             self.stack = {fix.code: fix.value for fix in best.fixes}
             self._say(f"kept: {best.name}")
         if tried.interrupted:
-            self._interrupted, self._stopped = True, "it was interrupted"
+            self._interrupted, self._stopped = True, _INTERRUPTED
         elif not tried.outcomes:
             self._stopped = "nothing that can be applied from outside should make it 2% faster"
         elif best is None and self._nothing_left():
@@ -272,7 +278,7 @@ class Search:
 
     def _nothing_left(self) -> bool:
         known = attempt.known_of(self._folder / f"stage-{len(self._stages)}")
-        return known is None or not candidates.find(known, self.stack, self._tried, self._wanted.risks)
+        return known is None or not self._candidates(known)
 
     def _prove(self, kept: int) -> None:
         """All that was kept, against the program untouched; and all but one, which may have become useless."""
@@ -284,16 +290,17 @@ class Search:
         room = int((budget / self._run_seconds - _OF_PROOF) / statistics.FEWEST)
         for code in list(self.stack)[:-1][: max(room, 0)]:  # the last was proven on top of all others
             stacks.append({other: value for other, value in self.stack.items() if other != code})
-        try:
-            proven = attempt.attempt(
-                terms, [untouched, *map(self._together, stacks)], self._folder / f"proof-{kept}", self._stream
-            )
+        arms = [self._together(stack) for stack in stacks]
+        where = self._folder / f"proof-{kept}"
+        try:  # one that was begun with less time has the arms that it was begun with
+            proven = attempt.attempt(terms, [untouched], where, self._stream, choose=lambda known, pilot: arms)
         except KeyboardInterrupt:
-            self._interrupted = True
-        else:
-            self._spent += proven.seconds
-            self._interrupted |= proven.interrupted
-            self._settle_on(*proven.outcomes)
+            self._interrupted, self._stopped = True, _INTERRUPTED
+            return
+        self._spent += proven.seconds
+        if proven.interrupted:
+            self._interrupted, self._stopped = True, _INTERRUPTED
+        self._settle_on(*proven.outcomes)
 
     def _together(self, stack: dict[str, Value]) -> Arm:
         name = " ".join(asked.written(stack))

@@ -52,13 +52,21 @@ def _table(result: Result) -> RenderableType:
 def _verdict(outcome: Outcome, *, is_kept: bool) -> str:
     if is_kept:
         return f"{outcome.verdict}, kept"
-    has_hope = outcome.speedup is None or outcome.speedup.value >= CLAIMED
-    return outcome.verdict if outcome.verdict != "unclear" or has_hope else "left: it showed no gain"
+    return "no gain so far, left" if _is_left(outcome) else outcome.verdict
+
+
+def _is_left(outcome: Outcome) -> bool:
+    """Whether no more time was spent on it: its interval says nothing then."""
+    return outcome.verdict == "unclear" and outcome.speedup is not None and outcome.speedup.value < CLAIMED
 
 
 def _row(outcome: Outcome, on: str) -> tuple[str, ...]:
+    gain = outcome.speedup
     predicted = f"{outcome.predicted.value:.2f}" if outcome.predicted is not None else ""
-    return outcome.name, on, predicted, trials.measured(outcome.speedup), trials.results(outcome)
+    measured = trials.measured(gain)
+    if gain is not None and _is_left(outcome):
+        measured = f"{gain.value:.2f} in {several(gain.n, 'pair')}"
+    return outcome.name, on, predicted, measured, trials.results(outcome)
 
 
 def _proof(result: Result) -> list[str]:
