@@ -90,7 +90,7 @@ def test_a_forked_child_notes_its_places_anew(sampler):
     ("file", "kind"),
     [
         ("/home/somebody/train.py", recorder.USER),
-        ("<string>", recorder.STDLIB),  # torch.compile's launchers; the tests' own program has a file
+        ("<string>", recorder.STDLIB),  # torch.compile's launchers
         ("/tmp/torchinductor_somebody/we/cwej7.py", recorder.TORCH),
         ("/elsewhere/cache/we/cwej7.py", recorder.TORCH),
     ],
@@ -98,6 +98,9 @@ def test_a_forked_child_notes_its_places_anew(sampler):
 def test_what_torch_compile_writes_is_not_the_users(file, kind, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/elsewhere/cache")
     monkeypatch.setattr(recorder, "_origins", {})
+    program = ModuleType("__main__")
+    program.__file__ = "train.py"
+    monkeypatch.setitem(sys.modules, "__main__", program)
     assert recorder.origin(file) is kind
 
 

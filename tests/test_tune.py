@@ -171,7 +171,8 @@ def drawn(result: search.Result) -> str:
     return stream.getvalue()
 
 
-def test_what_helps_is_kept_one_after_the_other_and_proven_together(world, tmp_path):
+def test_what_helps_is_kept_one_after_the_other_and_proven_together(world, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     world.predicted = {"pin": 1.2, "workers": 2.0}
     world.true = {"pin": 1.1, "workers": 1.5}
     result = tuned(tmp_path)
@@ -188,7 +189,7 @@ def test_what_helps_is_kept_one_after_the_other_and_proven_together(world, tmp_p
     assert result.job == search.Job(before=100.0, after=pytest.approx(10 + 90 / 1.65))
     assert recipe.read(tmp_path / recipe.NAME) == {"workers": 2, "pin": True}
     assert json.loads((tmp_path / search.NAME).read_text())["proof"]["verdict"] == "faster"
-    assert f"--with {tmp_path}/floorit.toml" in drawn(result).replace("\n", "")
+    assert "floorit run --with floorit.toml train.py" in drawn(result)
 
 
 def test_the_bottleneck_moves(world, tmp_path):
@@ -463,3 +464,39 @@ def test_a_patch_is_taken_by_git(tmp_path):
     subprocess.run(["git", "apply", "floorit.patch"], cwd=tmp_path, check=True)
     assert "num_workers=4" in path.read_text()
     assert "anomaly" not in path.read_text()
+
+
+# -- a real one -------------------------------------------------------------------------------------------------------
+
+WATCHED = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+torch.autograd.set_detect_anomaly(True)
+model = nn.Sequential(*(nn.Sequential(nn.Linear(16, 16), nn.Tanh()) for _ in range(60)))
+optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+data = TensorDataset(torch.randn(4000, 16))
+for epoch in range(20):
+    for x, in DataLoader(data, batch_size=8):
+        loss = model(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.acceptance
+def test_a_search_finds_what_costs_most_and_the_patch_does_it(tmp_path):
+    """Anomaly detection on a model of many small parts: over half of the step."""
+    (tmp_path / "train.py").write_text(WATCHED)
+    command = [FLOORIT, "tune", "--quiet", "--steps", "150", "--budget", "6m", "--out", "out", PYTHON, "train.py"]
+    subprocess.run(command, cwd=tmp_path, check=True, env=clean_environment())
+    result = json.loads((tmp_path / "out" / search.NAME).read_text())
+    assert {"code": "anomaly", "value": False} in result["stack"], result
+    assert result["proof"]["verdict"] == "faster"
+    assert result["proof"]["speedup"]["value"] > 1.3
+    assert "-torch.autograd.set_detect_anomaly(True)" in (tmp_path / "out" / "floorit.patch").read_text()
+    assert "anomaly = false" in (tmp_path / "out" / recipe.NAME).read_text()

@@ -33,11 +33,8 @@ _OF_LOADER = {
     "context": "multiprocessing_context",
 }
 _POSITIONS = {"num_workers": 5, "pin_memory": 7}  # of DataLoader's arguments, where people give them without a name
-# fix -> what is assigned to
-_SWITCHES = {
-    "cudnn-benchmark": "torch.backends.cudnn.benchmark",
-    "deterministic": "torch.backends.cudnn.deterministic",
-}
+_SWITCHES = {"cudnn-benchmark": "torch.backends.cudnn.benchmark"}  # fix -> what is assigned to
+_FUSABLE = ("Adam", "AdamW", "SGD", "Adagrad")
 _ANOMALY = ("torch.autograd.set_detect_anomaly", "torch.autograd.anomaly_mode.set_detect_anomaly")
 _MADE_AT = "num_workers"  # the setting whose place is that of the loader
 
@@ -84,10 +81,8 @@ def make(stack: dict[str, Value], report: Report, files: Iterable[str]) -> Patch
 class _Project:
     def __init__(self, report: Report, files: Iterable[str]) -> None:
         self._command = report.program.command
-        self._settings = {setting.name: setting for setting in report.settings}
-        made = self._settings[_MADE_AT].set_at if _MADE_AT in self._settings else None
-        self._loader_at = made
-        names = {*files, *([made.file] if made is not None else [])}
+        self._loader_at = next((s.set_at for s in report.settings if s.name == _MADE_AT), None)
+        names = {*files, *([self._loader_at.file] if self._loader_at is not None else [])}
         self.sources = [source for name in sorted(names) if (source := _read(name)) is not None]
 
     def change(self, code: str, value: Value) -> tuple[Source, ast.AST, Edit]:
@@ -95,7 +90,7 @@ class _Project:
         if code in _OF_LOADER:
             return self._of_loader(_OF_LOADER[code], value)
         if code == "fused":
-            return self._of_optimizer("fused", value)
+            return self._of_optimizer(value)
         if code == "anomaly" and value is False:
             return self._of_anomaly()
         if code in _SWITCHES:
@@ -131,17 +126,13 @@ class _Project:
             raise _ByHand(f"type {flag} {spelled(value)} in the command", str(source.path), call.lineno)
         return source, call, set_argument(call, "default", _literal(value))
 
-    def _of_optimizer(self, name: str, value: Value) -> tuple[Source, ast.AST, Edit]:
-        found = [
-            (source, call)
-            for source in self.sources
-            for call in source.all(ast.Call)
-            if source.name(call.func).startswith("torch.optim.") and ".lr_scheduler" not in source.name(call.func)
-        ]
+    def _of_optimizer(self, value: Value) -> tuple[Source, ast.AST, Edit]:
+        calls = [(source, call) for source in self.sources for call in source.all(ast.Call)]
+        found = [(source, call) for source, call in calls if _is_fusable(source.name(call.func))]
         if len(found) != 1 or has_stars(found[0][1]):
-            raise _ByHand(f"give the optimizer {name}={_literal(value)}")
+            raise _ByHand(f"give the optimizer fused={_literal(value)}")
         source, call = found[0]
-        return source, call, set_argument(call, name, _literal(value))
+        return source, call, set_argument(call, "fused", _literal(value))
 
     def _of_anomaly(self) -> tuple[Source, ast.AST, Edit]:
         for source in self.sources:
@@ -179,6 +170,10 @@ def _declared(source: Source, dest: str) -> Iterator[tuple[ast.Call, str]]:
         made = named.value if isinstance(named, ast.Constant) else long[0][2:].replace("-", "_") if long else None
         if long and made == dest:
             yield call, long[0]
+
+
+def _is_fusable(name: str) -> bool:
+    return name.startswith("torch.optim.") and name.rpartition(".")[2] in _FUSABLE
 
 
 def _is_at(call: ast.Call, line: int) -> bool:

@@ -29,6 +29,8 @@ def render(result: Result) -> RenderableType:
 def _headline(result: Result) -> str:
     tried = sum(len(stage.outcomes) for stage in result.stages)
     spent = f"{several(tried, 'change')} tried in {duration(result.seconds)}"
+    if result.proof is None and result.stack:
+        return f"floorit: {spent}; kept so far, each proven on top of the one before: {_written(result.stack)}"
     if result.proof is None or result.proof.speedup is None:
         return f"floorit: {spent}; nothing was proven faster"
     if not result.is_proven:
