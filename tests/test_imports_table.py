@@ -110,7 +110,7 @@ MAY_INSTALL = {
     "imagecosts": {"msgspec"},
     "live": {"numpy"},
     "demo": {"msgspec"},
-    "cli": {"msgspec"},
+    "cli": {"msgspec", "rich"},
 }
 
 # Pure: values in, values out. No torch, no other process, no clock.

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+from rich.console import RenderableType
 
 from floorit import (
     commandline,
@@ -85,11 +86,7 @@ def _try(options: argparse.Namespace) -> int:
     folder = _trials_folder(options, store.NAME)
     made = arms.make(options.command, options.fix, options.vary, each=options.each, risk=options.risk)
     result = attempt.attempt(_terms(options), made, folder, sys.stderr)
-    if options.json:
-        sys.stdout.buffer.write(attempt.to_json(result))
-        sys.stdout.buffer.flush()
-    if not options.quiet:
-        terminal.draw(render_trials(result), sys.stderr)
+    _tell(options, attempt.to_json(result), render_trials(result))
     return 130 if result.interrupted else 0
 
 
@@ -102,12 +99,16 @@ def _tune(options: argparse.Namespace) -> int:
     folder = _trials_folder(options, search.ASKED)
     wanted = search.Asked(command=options.command, goal=options.goal, allowed=options.allow, terms=_terms(options))
     result = search.tune(wanted, folder, sys.stderr)
+    _tell(options, search.to_json(result), render_search(result))
+    return 130 if result.interrupted else 0
+
+
+def _tell(options: argparse.Namespace, as_json: bytes, as_text: RenderableType) -> None:
     if options.json:
-        sys.stdout.buffer.write(search.to_json(result))
+        sys.stdout.buffer.write(as_json)
         sys.stdout.buffer.flush()
     if not options.quiet:
-        terminal.draw(render_search(result), sys.stderr)
-    return 130 if result.interrupted else 0
+        terminal.draw(as_text, sys.stderr)
 
 
 def _trials_folder(options: argparse.Namespace, own: str) -> Path:

@@ -21,7 +21,7 @@ NAME = "floorit.toml"
 def write(path: Path, fixes: dict[str, Value], comments: list[str]) -> None:
     """The fixes, under what is to be said of them."""
     lines = [*(f"# {line}" for comment in comments for line in comment.splitlines()), "", "[fixes]"]
-    path.write_text("\n".join([*lines, *(f"{code} = {_written(value)}" for code, value in fixes.items()), ""]))
+    path.write_text("\n".join([*lines, *(f"{code} = {json.dumps(value)}" for code, value in fixes.items()), ""]))
 
 
 def read(path: Path) -> dict[str, Value]:
@@ -36,7 +36,3 @@ def read(path: Path) -> dict[str, Value]:
     if not isinstance(fixes, dict):
         raise UsageError(f"{path} has no table [fixes]")
     return asked.parse(f"{code}={spelled(value)}" for code, value in fixes.items())
-
-
-def _written(value: Value) -> str:
-    return json.dumps(value)

@@ -42,7 +42,6 @@ FIRST_SHARE = 0.6  # of the budget, for the first stage: more are to come
 _BESIDE = 1 + 4 + statistics.FEWEST
 _OF_CHANGE = statistics.FEWEST  # of one that gains; another is left after conduct.HOPE
 _OF_PROOF = 4 + 2 * statistics.FEWEST
-_INTERRUPTED = "it was interrupted"
 _OVER = "over"  # the file in the folder of a stage that has ended: with more time, the search goes on after it
 
 
@@ -131,7 +130,7 @@ def _with_patch(result: Result, folder: Path, stack: dict[str, Value]) -> Result
     """By the first run of all, of the program untouched."""
     from floorit.tune import patch  # LibCST takes 0.2 s to import, which other verbs need not wait for
 
-    first = folder / "stage-1" / runner.FIRST
+    first = _stage_folder(folder, 1) / runner.FIRST
     reader = read_record(first / RECORD)
     made = patch.make(stack, build.build(first), habits.files([*reader.run(), *reader.workers.values()]))
     if made.diff:
@@ -214,7 +213,7 @@ class Search:
             code = next(code for code, value in arm.fixes.items() if self.stack.get(code) != value)
             return attempt.predict(msgspec.structs.replace(arm, fixes={code: arm.fixes[code]}), known)
 
-        where = self._folder / f"stage-{number}"
+        where = _stage_folder(self._folder, number)
         over = where / _OVER
         terms = msgspec.structs.replace(self._wanted.terms, budget=0.0 if over.exists() else room, spares=True)
         try:
@@ -222,8 +221,10 @@ class Search:
         except (TrialError, KeyboardInterrupt) as error:
             if not self._stages:
                 raise
-            self._interrupted = isinstance(error, KeyboardInterrupt)
-            self._stopped = _INTERRUPTED if self._interrupted else f"with what was kept, {error}"
+            if isinstance(error, KeyboardInterrupt):
+                self._interrupt()
+            else:
+                self._stopped = f"with what was kept, {error}"
         else:
             if not tried.interrupted:
                 over.touch()
@@ -270,14 +271,17 @@ class Search:
             self.stack = {fix.code: fix.value for fix in best.fixes}
             self._say(f"kept: {best.name}")
         if tried.interrupted:
-            self._interrupted, self._stopped = True, _INTERRUPTED
+            self._interrupt()
         elif not tried.outcomes:
             self._stopped = "nothing that can be applied from outside should make it 2% faster"
         elif best is None and self._nothing_left():
             self._stopped = "nothing that was tried was proven faster, and nothing else should be"
 
+    def _interrupt(self) -> None:
+        self._interrupted, self._stopped = True, "it was interrupted"
+
     def _nothing_left(self) -> bool:
-        known = attempt.known_of(self._folder / f"stage-{len(self._stages)}")
+        known = attempt.known_of(_stage_folder(self._folder, len(self._stages)))
         return known is None or not self._candidates(known)
 
     def _prove(self, kept: int) -> None:
@@ -295,11 +299,11 @@ class Search:
         try:  # one that was begun with less time has the arms that it was begun with
             proven = attempt.attempt(terms, [untouched], where, self._stream, choose=lambda known, pilot: arms)
         except KeyboardInterrupt:
-            self._interrupted, self._stopped = True, _INTERRUPTED
+            self._interrupt()
             return
         self._spent += proven.seconds
         if proven.interrupted:
-            self._interrupted, self._stopped = True, _INTERRUPTED
+            self._interrupt()
         self._settle_on(*proven.outcomes)
 
     def _together(self, stack: dict[str, Value]) -> Arm:
@@ -319,7 +323,7 @@ class Search:
         """By the first run of the last stage."""
         if not self._stages:
             return None
-        report = build.build(self._folder / f"stage-{len(self._stages)}" / runner.FIRST)
+        report = build.build(_stage_folder(self._folder, len(self._stages)) / runner.FIRST)
         return Left(
             gap=report.floor.gap if report.floor is not None else None,
             finding=report.findings[0].code if report.findings else None,
@@ -330,7 +334,7 @@ class Search:
         """By the first run of all; what comes once takes as long as before."""
         if self._proof is None or not self._stages:
             return None
-        job = build.build(self._folder / "stage-1" / runner.FIRST).job
+        job = build.build(_stage_folder(self._folder, 1) / runner.FIRST).job
         if job is None:
             return None
         once = sum(share.seconds for share in job.shares if share.what in (START, AROUND))
@@ -340,6 +344,10 @@ class Search:
         if not self._wanted.terms.quiet:
             left = max(self._wanted.terms.budget - self._spent, 0.0)
             print(f"floorit: {text} ({duration(left)} of the budget left)", file=self._stream, flush=True)
+
+
+def _stage_folder(folder: Path, number: int) -> Path:
+    return folder / f"stage-{number}"
 
 
 def _is_kept(outcome: Outcome) -> bool:
