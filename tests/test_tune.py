@@ -308,6 +308,16 @@ def test_a_program_that_fails_with_what_was_kept_ends_it(world, tmp_path):
         tuned(tmp_path / "other")
 
 
+def test_a_proof_that_cannot_be_run_does_not_cost_what_was_found(world, tmp_path):
+    world.predicted = {"pin": 1.2, "workers": 2.0}
+    world.true, world.fails_at = {"pin": 1.1, "workers": 1.5}, 4
+    result = tuned(tmp_path)
+    assert [fix.code for fix in result.stack] == ["workers", "pin"]
+    assert result.proof is None
+    assert result.stopped.startswith("it could not be proven together: the program")
+    assert "kept so far" in drawn(result)
+
+
 def test_what_does_not_apply_is_not_tried_with_another_value(world, tmp_path):
     world.predicted = {"workers": 1.5, "pin": 1.2}
     world.true, world.words = {"pin": 1.2}, {"workers": "does not apply"}

@@ -301,6 +301,9 @@ class Search:
         except KeyboardInterrupt:
             self._interrupt()
             return
+        except TrialError as error:
+            self._stopped = f"it could not be proven together: {error}"
+            return
         self._spent += proven.seconds
         if proven.interrupted:
             self._interrupt()
