@@ -59,13 +59,18 @@ def start_pool():
 
 
 def stay_on(cores, device):
-    """Train on the first core. On a GPU another thread runs the backward pass: it has the last one. Else threads that
-    were started in the first turn may go where they like."""
+    """Train on the first core. On a GPU another thread runs the backward pass: it has the last one. Threads that take
+    no part in a step, and are there by now, go where they like, as they do in a program that nobody ties down."""
     os.sched_setaffinity(0, cores[:1])
     if device == "cuda":
-        for thread in map(int, os.listdir("/proc/self/task")):
-            if thread != os.getpid():
-                os.sched_setaffinity(thread, cores[-1:])
+        others = [thread for thread in map(int, os.listdir("/proc/self/task")) if thread != os.getpid()]
+        os.sched_setaffinity(max(others, key=busy), cores[-1:])
+
+
+def busy(thread):
+    """Nanoseconds that a thread of this process has run."""
+    with open(f"/proc/self/task/{thread}/schedstat") as file:
+        return int(file.read().split()[0])
 
 
 def answer(**fields):

@@ -145,10 +145,11 @@ def test_a_second_step_without_a_batch_is_a_surprise(asleep):
     session = SimpleNamespace(log=asleep.log, torch=torch)
     steps, optimizer = optimizers._Steps(session), object.__new__(torch.optim.SGD)
     steps._numbers.learn(optimizer, 0)
+    after = steps.in_nap()
     asleep.log.batch_came = True
-    steps.after_in_nap(optimizer, (), {})
+    after(optimizer, (), {})
     assert asleep.naps.is_asleep
-    steps.after_in_nap(optimizer, (), {})
+    after(optimizer, (), {})
     assert asleep.hook.is_in
     assert [word for _, word in asleep.log.events[-3:]] == [wire.NAP_STEP, wire.NAP_STEP, wire.NAP_OUT]
 

@@ -7,10 +7,11 @@ import signal
 import sys
 import traceback
 import types
+from types import SimpleNamespace
 
 import pytest
 
-from floorit.record.patch import Hooks, Patches
+from floorit.record.patch import Hooks, LeanHooks, Patches
 from floorit.record.traces import is_from_signal
 
 LATE = 3
@@ -278,6 +279,64 @@ def test_hooks_that_are_off_stay_off_although_a_call_is_open(patches):
     patches.inside(nests, log.hooks)
     nests(2, [])
     assert nests.__code__ is original
+
+
+class Counter:
+    """Something that is asked again and again."""
+
+    def __init__(self):
+        self.count = 0
+
+    def ask(self):
+        if self.count == 3:
+            raise StopIteration
+        self.count += 1
+        return self.count
+
+
+@pytest.fixture
+def leanly(patches):
+    """A Counter whose `ask` is hooked; its log, its hooks, and what is known of calls to come."""
+    counter, log, plain = Counter(), SimpleNamespace(events=[], attend=None, alone=True, batch_came=False), Log()
+    now = SimpleNamespace(key=id(counter), alike=2, word=7, whole=8)
+    hooks = LeanHooks(plain._enter(0), plain._noting("leave"), log=log, choose=lambda: now)
+    patches.inside(Counter.ask, hooks, names=("self",))
+    hooks.rest()
+    return SimpleNamespace(counter=counter, log=log, hooks=hooks, now=now, seen=plain.seen)
+
+
+def test_a_call_that_is_like_the_others_is_hooked_leanly(leanly):
+    assert [leanly.counter.ask(), leanly.counter.ask()] == [1, 2]
+    assert [word for _, word in leanly.log.events] == [7, 8, 7, 8]
+    assert leanly.log.batch_came
+    assert not leanly.seen
+    assert leanly.counter.ask() == 3  # no more of them are known to be alike
+    assert leanly.seen == [("enter", leanly.counter), ("leave", 0)]
+
+
+def test_one_of_another_object_and_one_that_is_attended_to_are_hooked_as_always(leanly):
+    other = Counter()
+    assert other.ask() == 1
+    leanly.log.attend = print
+    assert leanly.counter.ask() == 1
+    assert [what for what, _ in leanly.seen] == ["enter", "leave"] * 2
+    assert not leanly.log.events
+
+
+def test_a_lean_call_that_raises_is_left_as_always(leanly):
+    leanly.counter.count = 3
+    with pytest.raises(StopIteration):
+        leanly.counter.ask()
+    assert [word for _, word in leanly.log.events] == [7]
+    assert leanly.seen == [("leave", leanly.now)]
+
+
+@pytest.mark.parametrize("how", ["reset", "off"])
+def test_lean_hooks_end_with_the_rest_or_with_a_failure(leanly, how):
+    getattr(leanly.hooks, how)()
+    assert leanly.counter.ask() == 1
+    assert not leanly.log.events
+    assert bool(leanly.seen) is (how == "reset")
 
 
 def test_globals_are_looked_up_when_it_runs(patches, monkeypatch):

@@ -104,6 +104,36 @@ class Hooks(Span):
         self.hooked = self.bare
 
 
+class LeanHooks(Hooks):
+    """Hooks that can rest without being out: then `now`, if there is one, says what is logged around a call.
+
+    `choose` gives it as a rest begins. It has the `key` of the object whose method is called, how many calls to come
+    are `alike`, and what is logged of each of these as it begins (`word`) and when it returns (`whole`). Every other
+    call is hooked as always, and one that raises is left by `leave`.
+    """
+
+    __slots__ = ("choose", "lean", "now")
+
+    def __init__(self, *hooks, choose, **more):
+        super().__init__(*hooks, **more)
+        self.choose = choose
+        self.lean = self.now = None
+
+    def rest(self):
+        self.now = self.choose()
+        if self.now is not None and self.function.__code__ is self.hooked:
+            self.function.__code__ = self.lean
+
+    def reset(self):
+        self.now = None
+        if self.function.__code__ is self.lean:
+            self.function.__code__ = self.hooked
+
+    def off(self, error=None):
+        self.reset()
+        super().off(error)
+
+
 def _nothing(*_):
     return None
 
@@ -138,6 +168,8 @@ class Patches:
     def inside(self, function, hooks, names=()):
         """Run `hooks` around the body of `function`; `enter` gets the arguments called `names`."""
         self._change(hooks, function, hooks, lambda body: _hooked(body, hooks, names))
+        if isinstance(hooks, LeanHooks):
+            hooks.lean = _instrumented(hooks.function, hooks, lambda body: _lean(body, hooks, names))
 
     def spanning(self, function, log, enter, leave):
         """Log the word `enter` where the body of `function` begins and `leave` where it ends, calling nothing."""
@@ -155,6 +187,7 @@ class Patches:
         self._inside.append(function)
 
         def undo():
+            span.reset()
             if function.__code__ is changed:
                 function.__code__ = original
 
@@ -303,6 +336,32 @@ if _fl.gate[0]:
 else:
     ORIGINAL
 """
+_LEAN = """
+_fl = 'floorit: ours goes here'
+_fl_now = _fl.now
+_fl_log = _fl.log
+if _fl_now is not None and _fl_now.alike and _fl_now.key == id({itself}) and _fl_log.attend is None and _fl_log.alone:
+    _fl_clock = 'floorit: the clock goes here'
+    _fl_word = None
+    _fl_now.alike -= 1
+    _fl_log.batch_came = True
+    _fl_log.events.append((_fl_clock(), _fl_now.word))
+    try:
+        BODY
+    finally:
+        if _fl_word is not None:
+            _fl_log.events.append((_fl_clock(), _fl_word))
+        else:
+%s
+else:
+    AROUND
+""" % _guarded("_fl_call = _fl.leave; _fl_call(_fl_now)", 3)
+_LEAN_RETURN = """
+def _():
+    _fl_value = VALUE
+    _fl_word = _fl_now.whole
+    return _fl_value
+"""
 _SPAN = """
 _fl = 'floorit: ours goes here'
 _fl_clock = 'floorit: the clock goes here'
@@ -351,13 +410,22 @@ def _hooked(body, hooks, names):
     if hooks.replaces:
         around[-1:-1] = _template(_REPLACED, first)
     if hooks.result is not None or hooks.returning is not None:
-        around[-1].body = _Returns().visit(ast.Module(body=copy.deepcopy(body), type_ignores=[])).body
+        around[-1].body = _returning(_RETURN, 1, body)
     if hooks.gate is None:
         return around
     gated = _template(_GATED, first)
     gated[-1].body = around
     gated[-1].orelse = copy.deepcopy(body)
     return gated
+
+
+def _lean(body, hooks, names):
+    """The statements of a function with as little around them as can be, for those calls that `hooks.now` is of."""
+    leanly = _template(_LEAN.format(itself=names[0]), body[0])
+    gate = leanly[-1]
+    gate.body[-1].body = _returning(_LEAN_RETURN, 0, body)
+    gate.orelse = _hooked(copy.deepcopy(body), hooks, names)
+    return leanly
 
 
 def _template(source, place):
@@ -369,12 +437,20 @@ def _template(source, place):
     return tree.body
 
 
+def _returning(template, place, body):
+    """The statements of a function with a template's instead of each return; its value is assigned at a `place`."""
+    return _Returns(template, place).visit(ast.Module(body=copy.deepcopy(body), type_ignores=[])).body
+
+
 class _Returns(ast.NodeTransformer):
-    """Calls `returning` before and `result` after the value of each return."""
+    """Puts other statements in the place of each return."""
+
+    def __init__(self, template, place):
+        self._template, self._place = template, place
 
     def visit_Return(self, node):
-        statements = _template(_RETURN, node)[0].body
-        statements[1].value = node.value or ast.copy_location(ast.Constant(None), node)
+        statements = _template(self._template, node)[0].body
+        statements[self._place].value = node.value or ast.copy_location(ast.Constant(None), node)
         return statements
 
     def visit_FunctionDef(self, node):

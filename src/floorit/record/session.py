@@ -12,7 +12,7 @@ from .compiling import compilations
 from .lines import LineTrack
 from .log import Log
 from .operations import Operations
-from .patch import Hooks, Patches
+from .patch import Hooks, LeanHooks, Patches
 from .sampler import Sampler, caller
 from .traces import hide_ours, is_from_signal
 from .windows import Windows
@@ -88,7 +88,8 @@ class Session:
 
     def hook(self, probe, function, enter, leave=None, result=None, *, names=(), **more):
         """Run hooks inside a Python function; should one raise, all of them stop and the report says so."""
-        hooks = Hooks(enter, leave, result, log=self.log, **more)
+        kind = LeanHooks if "choose" in more else Hooks
+        hooks = kind(enter, leave, result, log=self.log, **more)
 
         def failed(error):
             if is_from_signal(error):

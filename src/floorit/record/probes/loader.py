@@ -29,7 +29,8 @@ def install(session):
     begins = (batches.enter_iter, batches.leave_iter, batches.made_iter)
     session.hook(NAME, DataLoader.__iter__, *begins, names=("self",))
     asks = (batches.enter_next, batches.leave_next, batches.got)
-    session.hook(NAME, _BaseDataLoaderIter.__next__, *asks, names=("self",))
+    hooks = session.hook(NAME, _BaseDataLoaderIter.__next__, *asks, names=("self",), choose=batches.choose)
+    session.log.naps.add(hooks)
 
 
 class _Loader:
@@ -62,15 +63,17 @@ class _Loader:
 class _Pass:
     """One pass over a loader."""
 
-    __slots__ = ("alike", "got", "has_queue", "loader", "number", "promised", "samples", "word")
+    __slots__ = ("alike", "got", "has_queue", "key", "loader", "number", "promised", "samples", "whole", "word")
 
-    def __init__(self, number, loader):
+    def __init__(self, number, loader, iterator):
         self.number = number
+        self.key = id(iterator)  # a pass that follows may have the same, but no nap goes on into it
         self.loader = loader
         self.has_queue = loader is not None and loader.workers > 0
         self.word = number << SHIFT | (NEXT_FRESH_IN if self.has_queue else NEXT_IN)
         self.got = 0  # the word for the batch that is being handed out; 0 where none came
         self.samples = 0  # of the first batch
+        self.whole = 0  # the word for a batch of so many
         self.alike = 0  # batches to come that hold as many, and are not looked at
         self.promised = 0  # the same, while they are
 
@@ -86,6 +89,7 @@ class _Batches:
         self._passes = Known()  # by its iterator
         self._loader_count = self._pass_count = 0
         self._queue = None  # weak reference to the iterator that was last asked how many batches wait
+        self._this = None  # the pass that is at a border
 
     def made(self, loader):
         """A loader is being made."""
@@ -123,8 +127,14 @@ class _Batches:
         if log.attend is None:
             log.events.append((perf_counter_ns() if log.mark is None else log.mark(), word))
         else:
+            self._this = this
             log.attend(word)
+            self._this = None
         return this
+
+    def choose(self):
+        """A nap begins: the pass whose batches are counted leanly, if any."""
+        return self._this
 
     def _look_closer(self, this, iterator):
         if this.has_queue:
@@ -158,7 +168,8 @@ class _Batches:
                     self._look_at_shapes(batch, loader)
                 elif this.promised:
                     this.alike, this.promised = this.promised, 0
-        this.got = (1 + this.samples) << SHIFT | NEXT_OUT
+            this.whole = (1 + this.samples) << SHIFT | NEXT_OUT
+        this.got = this.whole
 
     def leave_next(self, this):
         """Only here is the batch handed out: before, torch leaves a profiler's range that it holds around the body."""
@@ -199,7 +210,7 @@ class _Batches:
 
     def _begin_pass(self, loader, iterator):
         self._pass_count += 1
-        made = self._passes.learn(iterator, _Pass(self._pass_count, loader))
+        made = self._passes.learn(iterator, _Pass(self._pass_count, loader, iterator))
         pids = [process.pid for process in getattr(iterator, "_workers", ())]
         self._session.writer.note("iterator", id=made.number, loader=loader.number if loader else 0, pids=pids)
         return made

@@ -23,7 +23,7 @@ def install(session):
     after = optim.register_optimizer_step_post_hook(steps.after)
     naps.add(
         _Registered(optim._global_optimizer_pre_hooks, before.id, steps.before, None),
-        _Registered(optim._global_optimizer_post_hooks, after.id, steps.after, steps.after_in_nap),
+        _Registered(optim._global_optimizer_post_hooks, after.id, steps.after, steps.in_nap()),
     )
     scaler = torch.amp.grad_scaler.GradScaler
     for function in (
@@ -104,24 +104,28 @@ class _Steps:
             if self._is_the_programs(error):
                 raise
 
-    def after_in_nap(self, optimizer, args, kwargs):
-        """Of all hooks the one that has to be shortest."""
-        try:
-            log = self._log
-            if not log.alone and get_ident() != log.thread:  # a thread that has started since
-                return
-            number = self._numbers.get(id(optimizer))
-            if number is None:
-                number = self._describe(optimizer)
-            log.events.append((perf_counter_ns(), number << SHIFT | NAP_STEP))
-            log.backwards += 1  # for what waits for so many; how many there were, the replay knows
-            if log.batch_came:
-                log.batch_came = False
-            else:
-                log.naps.surprised()
-        except BaseException as error:
-            if self._is_the_programs(error):
-                raise
+    def in_nap(self):
+        """What torch calls after a step in a nap: of all hooks the one that has to be shortest."""
+        log, number_of, describe, is_the_programs = self._log, self._numbers.get, self._describe, self._is_the_programs
+
+        def after(optimizer, args, kwargs):
+            try:
+                if not log.alone and get_ident() != log.thread:  # a thread that has started since
+                    return
+                number = number_of(id(optimizer))
+                if number is None:
+                    number = describe(optimizer)
+                log.events.append((perf_counter_ns(), number << SHIFT | NAP_STEP))
+                log.backwards += 1  # for what waits for so many; how many there were, the replay knows
+                if log.batch_came:
+                    log.batch_came = False
+                else:
+                    log.naps.surprised()
+            except BaseException as error:
+                if is_the_programs(error):
+                    raise
+
+        return after
 
     def _is_the_programs(self, error):
         """Whether what a hook has raised is for the program to hear; else it is our own, and the hooks stop."""
