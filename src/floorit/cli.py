@@ -32,6 +32,7 @@ from floorit.analyse.alternatives import Measured
 from floorit.commandline import FOLDER
 from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
+from floorit.events import RecordReader
 from floorit.fixes import asked
 from floorit.report import beside, build, model, terminal, words
 from floorit.scan.finding import Finding
@@ -240,7 +241,21 @@ def _finish(folder: Path, run: runfile.RunFile, watcher: live.Live, options: arg
         sys.stdout.buffer.flush()
     if not options.quiet:
         terminal.show(report, sys.stderr)
+    try:
+        path = _draw_page(report, run, watcher.reader, folder)
+    except OSError as error:
+        if not watcher.warned:
+            print(f"floorit: the page cannot be written: {error.strerror} ({folder})", file=sys.stderr)
+    else:
+        if not options.quiet:
+            print(f"the same as a page, to read and to pass on: {words.relative(str(path))}", file=sys.stderr)
     return report
+
+
+def _draw_page(report: model.Report, run: runfile.RunFile, reader: RecordReader, folder: Path) -> Path:
+    from floorit.report import page  # its templates take 0.1 s to import, which other verbs need not wait for
+
+    return page.write(report, run, reader, folder)
 
 
 def _name_of(command: list[str]) -> str:
@@ -285,8 +300,15 @@ def _newest() -> Path:
 
 
 def _report(options: argparse.Namespace) -> int:
-    report = build.build(options.folder or _newest(), options.warmup)
-    if options.json:
+    folder = options.folder or _newest()
+    run, reader = build.load(folder, options.warmup)
+    report = build.assemble(folder, run, reader)
+    if options.html:
+        try:
+            print(words.relative(str(_draw_page(report, run, reader, folder))))
+        except OSError as error:
+            raise OutputError(f"the page cannot be written: {error.strerror} ({folder})") from None
+    elif options.json:
         sys.stdout.buffer.write(model.to_json(report))
     else:
         terminal.show(report, sys.stdout)

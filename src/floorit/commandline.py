@@ -258,12 +258,15 @@ def _add_report(verbs: _Verbs) -> None:
         "report",
         help="draw the report of a recorded run again",
         description="Draw the report again, from the record alone.",
-        epilog="example:\n  floorit report floorit-runs/train-20261115-101500",
+        epilog="examples:\n  floorit report floorit-runs/train-20261115-101500\n"
+        "  floorit report --html floorit-runs/train-20261115-101500    writes report.html there, which needs no network",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     report.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=f"default: the newest in {FOLDER}/")
     _add_warmup(report)
-    report.add_argument("--json", action="store_true", help="print report.json instead")
+    drawn = report.add_mutually_exclusive_group()
+    drawn.add_argument("--json", action="store_true", help="print report.json instead")
+    drawn.add_argument("--html", action="store_true", help="write the page, report.html in DIR, instead")
     report.set_defaults(verb="report")
 
 

@@ -35,7 +35,7 @@ class Steps(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     width: int
     warmup: int
-    watched: tuple[int, int] | None  # first and last step that were slowed down by being watched
+    watched: list[tuple[int, int]]  # first and last of the steps that were slowed down by being watched
     phases: list[str]  # those that took any time
     means: list[list[float]]  # seconds a step of each phase, by bin
     least: list[float]  # seconds of the shortest step of each bin
@@ -55,14 +55,13 @@ def examine(process: Process, iterations: Iterations, ledger: list[Entry]) -> St
     width = max(math.ceil(len(totals) / MOST_BINS), 1)
     begins = np.arange(0, len(totals), width)
     sizes = np.diff(np.append(begins, len(totals)))
-    slowed = np.flatnonzero(iterations.slowed)
     usual = float(np.median(totals[iterations.warmup :]))
     long = np.flatnonzero(totals > LONG * usual)
     return Steps(
         count=len(totals),
         width=width,
         warmup=iterations.warmup,
-        watched=(int(slowed[0]), int(slowed[-1])) if len(slowed) else None,
+        watched=_stretches(np.flatnonzero(iterations.slowed)),
         phases=phases,
         means=_short(np.add.reduceat(each[:, columns], begins, axis=0).T / sizes),
         least=_short(np.minimum.reduceat(totals, begins)),
@@ -100,6 +99,12 @@ def _by_phase(process: Process, iterations: Iterations, ledger: list[Entry]) -> 
     found["other"] = found["other"] * known
     each: Floats = np.stack([found[phase] for phase in ORDER], axis=1)
     return each
+
+
+def _stretches(numbers: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """First and last of each run of neighbours."""
+    runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1) if len(numbers) else []
+    return [(int(run[0]), int(run[-1])) for run in runs]
 
 
 def _attributed(ledger: list[Entry]) -> float:
