@@ -259,7 +259,7 @@ def _add_report(verbs: _Verbs) -> None:
         help="draw the report of a recorded run again",
         description="Draw the report again, from the record alone.",
         epilog="examples:\n  floorit report floorit-runs/train-20261115-101500\n"
-        "  floorit report --html floorit-runs/train-20261115-101500    writes report.html there, which needs no network",
+        "  floorit report --html floorit-runs/train-20261115-101500    writes report.html there",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     report.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=f"default: the newest in {FOLDER}/")

@@ -43,9 +43,7 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     idle: list[Bar] = []
 
 
-def usual(
-    process: Process, iterations: Iterations, spans_between: Callable[[int, int], list[Span]]
-) -> Course | str:
+def usual(process: Process, iterations: Iterations, spans_between: Callable[[int, int], list[Span]]) -> Course | str:
     """The host's part of a step as long as most, or why there is none; the log of that time is read again."""
     chosen = _of_usual_length(process, iterations)
     if chosen is None:
@@ -81,7 +79,9 @@ def watched(process: Process, iterations: Iterations, window: dict[str, Any], tr
         gpu=_fewer(
             [
                 _bar(max(begin, began), min(end, shown[1]), began, kind_of(inside.names[name]))
-                for begin, end, name in zip(inside.begin.tolist(), inside.end.tolist(), inside.name.tolist(), strict=True)
+                for begin, end, name in zip(
+                    inside.begin.tolist(), inside.end.tolist(), inside.name.tolist(), strict=True
+                )
             ]
         ),
         idle=_fewer([_bar(p.begin, p.end, began, p.cause, p.at.place if p.at else None) for p in idle]),

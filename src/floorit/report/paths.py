@@ -45,6 +45,11 @@ def folders(program: Program) -> list[PurePosixPath]:
     return [cwd, script.parent] if script else [cwd]
 
 
+def is_of_library(path: str) -> bool:
+    """Whether it was installed, and is not the program's own."""
+    return any(name in PurePosixPath(path).parts for name in _LIBRARIES)
+
+
 def short(path: str, folders: list[PurePosixPath]) -> str:
     """Relative to the library it is in, else to the first of the folders that it is in; cut if that is too long."""
     whole = PurePosixPath(path)

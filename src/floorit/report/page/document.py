@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -23,12 +24,16 @@ _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028",
 def document(template: str, values: dict[str, Any], data: object) -> str:
     """The whole page: a template filled, and the data that its charts are drawn from."""
     scripts = [_file("echarts/echarts.min.js"), _file("page.js")]
-    return _environment().get_template(template).render(
-        **values,
-        policy=_policy(scripts),
-        style=Markup(_file("page.css")),
-        scripts=[Markup(script) for script in scripts],
-        data=in_script(data),
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            **values,
+            policy=_policy(scripts),
+            style=Markup(_file("page.css")),
+            scripts=[Markup(script) for script in scripts],
+            data=in_script(data),
+        )
     )
 
 
@@ -93,9 +98,16 @@ def spread(estimate: Estimate | None, unit: str = "seconds") -> str:
     """What a number rests on, to be read beside it."""
     if estimate is None:
         return ""
-    shown = {"seconds": seconds, "share": lambda share: percent(share, 1)}.get(unit, words.number)
+    shown = _UNITS[unit]
     low, high = shown(estimate.low), shown(estimate.high)
     return f"{shown(estimate.value)}; 95 % interval {low} to {high}; n = {estimate.n:,}"
+
+
+_UNITS: dict[str, Callable[[float], str]] = {
+    "seconds": seconds,
+    "share": lambda share: percent(share, 1),
+    "number": words.number,
+}
 
 
 def sentence(text: str) -> str:

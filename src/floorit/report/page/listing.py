@@ -9,10 +9,12 @@ import msgspec
 
 from floorit.analyse.ledger import Line
 from floorit.report.model import Report
+from floorit.report.paths import is_of_library
 
 AROUND = 3  # lines shown before and after each
 MOST_FILES, MOST_LINES = 6, 24  # that are shown, the costliest
 LEAST = 0.01  # of the step, or of making batches: less is chance
+BATCHES = "batches"  # instead of a phase: the time in which workers make them
 _LARGEST = 2**21  # bytes of a file
 
 
@@ -20,7 +22,7 @@ class Hot(msgspec.Struct, frozen=True):
     """What one line took."""
 
     share: float
-    of: str  # the phase, or `batches` for the time in which workers make them
+    of: str  # the phase, or BATCHES
     function: str
     inside: str | None
 
@@ -37,21 +39,30 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
     """Part of one file, or why it cannot be shown."""
 
     path: str
-    share: float  # of the step, of all lines that are marked; of making batches where none is of the step
     rows: list[Row]
     reason: str | None = None  # why there is no text
     is_newer: bool = False  # changed since the program was started
 
 
 def listing(report: Report, started: float) -> list[File]:
-    """The files with the costliest lines, those of the step first."""
+    """The program's own files with the costliest lines, those of the step first."""
     marks = _marks(report)
-    largest = sorted(marks.items(), key=lambda item: -max(hot.share for hot in item[1]))[:MOST_LINES]
+    largest = sorted(marks.items(), key=lambda item: _weight(item[1]), reverse=True)[:MOST_LINES]
     by_file: dict[str, dict[int, list[Hot]]] = {}
     for (file, line), hot in largest:
         by_file.setdefault(file, {})[line] = hot
-    files = [_file(path, lines, report.program.cwd, started) for path, lines in by_file.items()]
-    return files[:MOST_FILES]
+
+    def of_file(path: str) -> tuple[bool, float]:
+        return _weight([hot for marks in by_file[path].values() for hot in marks])
+
+    weightiest = sorted(by_file, key=of_file, reverse=True)[:MOST_FILES]
+    return [_file(path, by_file[path], report.program.cwd, started) for path in weightiest]
+
+
+def _weight(marks: list[Hot]) -> tuple[bool, float]:
+    """What is part of a step comes before what workers do beside it."""
+    of_step = [hot.share for hot in marks if hot.of != BATCHES]
+    return bool(of_step), sum(of_step) or sum(hot.share for hot in marks)
 
 
 def _marks(report: Report) -> dict[tuple[str, int], list[Hot]]:
@@ -59,28 +70,26 @@ def _marks(report: Report) -> dict[tuple[str, int], list[Hot]]:
     for entry in report.ledger:
         _mark(marks, entry.where, entry.share, entry.phase)
     if report.workers is not None and report.workers.count:
-        _mark(marks, report.workers.where, 1.0, "batches")
+        _mark(marks, report.workers.where, 1.0, BATCHES)
     return marks
 
 
 def _mark(marks: dict[tuple[str, int], list[Hot]], lines: Iterable[Line], share: float, of: str) -> None:
     for line in lines:
-        if share * line.share >= LEAST:
+        if share * line.share >= LEAST and not is_of_library(line.file):
             hot = Hot(share * line.share, of, line.function, line.inside)
             marks.setdefault((line.file, line.line), []).append(hot)
 
 
 def _file(path: str, lines: dict[int, list[Hot]], cwd: str | None, started: float) -> File:
-    of_step = [hot.share for marks in lines.values() for hot in marks if hot.of != "batches"]
-    share = min(sum(of_step), 1.0) or max(hot.share for marks in lines.values() for hot in marks)
     source = Path(cwd or "/") / path
     try:
         text = _read(source)
     except OSError as error:
         rows = [Row(number, "", hot) for number, hot in sorted(lines.items())]
-        return File(path=path, share=share, rows=rows, reason=error.strerror or "it cannot be read")
+        return File(path=path, rows=rows, reason=error.strerror or "it cannot be read")
     newer = bool(started) and source.stat().st_mtime > started
-    return File(path=path, share=share, rows=_rows(text, lines), is_newer=newer)
+    return File(path=path, rows=_rows(text, lines), is_newer=newer)
 
 
 def _read(source: Path) -> list[str]:

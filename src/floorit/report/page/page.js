@@ -80,16 +80,17 @@
     const highest = Math.max(...sums, ...(steps.width > 1 ? steps.most : []));
     const cut = full || highest < 4 * steps.usual ? highest * 1.05 : 3 * steps.usual;
     const shaded = [[0, steps.warmup - 1], ...steps.watched].filter(([first, last]) => last >= first)
-      .map(([first, last]) => [{ xAxis: Math.floor(first / steps.width) }, { xAxis: Math.floor(last / steps.width) }]);
+      .map(([first, last]) => [Math.floor(first / steps.width), 0, Math.floor(last / steps.width)]);
+    document.getElementById("full").hidden = highest < 4 * steps.usual;
     const asBars = bins <= 150;
     const series = steps.phases.map((phase, i) => ({
       id: phase, name: data.phases[phase], stack: "step", data: steps.means[i], color: colour(phase), emphasis: { disabled: true },
       ...(asBars ? { type: "bar", barCategoryGap: "6%" }
         : { type: "line", step: "middle", symbol: "none", lineStyle: { width: 0 }, areaStyle: { opacity: 1 } }),
     }));
-    series.push({ id: "shaded", type: "line", data: [], silent: true, markArea: { silent: true, itemStyle: { color: colour("shade") }, data: shaded }, z: 6 });
-    if (steps.width > 1) {
-      series.push({ id: "longest", name: "longest of its bin", type: "line", data: steps.most, symbol: "none", color: colour("quiet"), lineStyle: { width: 0.8 }, emphasis: { disabled: true } });
+    series.push({ id: "shaded", type: "custom", data: shaded, silent: true, z: 6, color: colour("shade"), encode: { x: [0, 2], y: 1 }, renderItem: shade, tooltip: { show: false } });
+    if (steps.width >= 5) {
+      series.push({ id: "longest", name: "longest of its bin", type: "line", data: steps.most, symbol: "none", color: colour("quiet"), lineStyle: { width: 0.8, opacity: 0.6 }, emphasis: { disabled: true } });
     }
     series.push({
       id: "singles", name: "far longer", type: "scatter", symbol: "triangle", symbolSize: 9, z: 7, color: colour("text"),
@@ -103,7 +104,7 @@
     return {
       ...plain(), series,
       grid: { left: 8, right: 12, top: 16, bottom: 56, containLabel: true },
-      xAxis: axis({ type: "category", data: steps.least.map((_, bin) => name(bin)), name: "step", nameLocation: "middle", nameGap: 26, splitLine: { show: false } }),
+      xAxis: axis({ type: "category", data: steps.least.map((_, bin) => name(bin)), name: "step", nameLocation: "middle", nameGap: 26, splitLine: { show: false }, axisLabel: { color: colour("quiet"), hideOverlap: true, formatter: (text) => text.split(" ")[0] } }),
       yAxis: axis({ type: "value", max: cut, axisLabel: { color: colour("quiet"), formatter: seconds, showMaxLabel: false } }),
       dataZoom: zooms({ xAxisIndex: 0 }),
       tooltip: tooltip({
@@ -116,6 +117,12 @@
         },
       }),
     };
+  }
+
+  function shade(params, api) {
+    const [band] = api.size([1, 0]), [first] = api.coord([api.value(0), 0]), [last] = api.coord([api.value(2), 0]), box = params.coordSys;
+    const shape = echarts.graphic.clipRectByRect({ x: first - band / 2, y: box.y, width: last - first + band, height: box.height }, box);
+    return shape && { type: "rect", shape, style: { fill: colour("shade") } };
   }
 
   // -- one step, moment by moment
@@ -143,11 +150,11 @@
         id: "bars", type: "custom", encode: { x: [1, 2], y: 0 }, data: bars,
         renderItem: (params, api) => {
           const [x, y] = api.coord([api.value(1), api.value(0)]), [right] = api.coord([api.value(2), api.value(0)]);
-          const height = Math.min(api.size([0, 1])[1] * 0.62, 64), box = params.coordSys;
+          const height = Math.min(api.size([0, 1])[1] * 0.68, 44), box = params.coordSys;
           const shape = echarts.graphic.clipRectByRect({ x, y: y - height / 2, width: Math.max(right - x, 0.2), height }, box);
           return shape && { type: "rect", shape, style: { fill: api.visual("color") } };
         },
-        markLine: course.end > course.seconds * 1.001 ? { silent: true, symbol: "none", lineStyle: { color: colour("quiet"), type: "dashed" }, label: { formatter: "the host went on", color: colour("quiet"), position: "end", rotate: 0, distance: 4 }, data: [{ xAxis: course.seconds }] } : undefined,
+        markLine: course.end > course.seconds * 1.001 ? { silent: true, precision: 9, symbol: "none", lineStyle: { color: colour("quiet"), type: "dashed" }, label: { formatter: "the host went on", color: colour("quiet"), position: "start", rotate: 0, distance: 4 }, data: [{ xAxis: course.seconds }] } : undefined,
       }],
     };
   }
@@ -248,6 +255,7 @@
   }
   if (data.course) {
     legend("legend-course", courseNames());
+    document.getElementById("chart-course").style.height = `${64 * lanes().length + 92}px`;
     draw("chart-course", courseOption);
   }
   if (data.samples) {

@@ -43,8 +43,8 @@ def look(report: Report, run: RunFile, reader: RecordReader, folder: Path) -> Se
     found = (t for process in processes if (t := trainings.examine(process, run.warmup)) is not None)
     trained = next(found, None)
     machine = vitals.load(folder)
-    began = processes[0].facts.get("started") if processes else None
-    since = min([float(began)] * bool(began) + [sample.at for sample in machine[:1]], default=0.0)
+    began = [float(p.facts["started"]) for p in processes[:1] if p.facts.get("started")]
+    since = min([*began, *(sample.at for sample in machine[:1])], default=0.0)
     sampled = samples.examine(machine, since)
     if trained is None or not report.ledger:
         return Seen(samples=sampled, started=run.started)
@@ -86,6 +86,7 @@ def values(report: Report, run: RunFile, seen: Seen) -> dict[str, Any]:
         "weight": findings.weight,
         "advice": [(item, _proof(item, report)) for item in advice],
         "provable": next((_proof(item, report) for item in advice if item.setting), None),
+        "rerun": _command(report, "run"),
         "nothing": findings.NOTHING if first and not advice and findings.promises_nothing(short.findings) else None,
         "in_vain": findings.in_vain(short.findings) if first else [],
         "risks": findings.RISKS,
@@ -151,8 +152,7 @@ def _missing(report: Report, seen: Seen) -> list[Missing]:
 def _listing(report: Report, started: float) -> list[listing.File]:
     folders = paths.folders(report.program)
     return [
-        msgspec.structs.replace(file, path=paths.short(file.path, folders))
-        for file in listing.listing(report, started)
+        msgspec.structs.replace(file, path=paths.short(file.path, folders)) for file in listing.listing(report, started)
     ]
 
 
@@ -165,7 +165,9 @@ def _steps_rows(steps: Steps) -> list[tuple[str, float, float, float, list[float
         end = min(begin + each, bins)
         first, last = begin * steps.width + 1, min(end * steps.width, steps.count)
         sizes = [min(steps.width, steps.count - at * steps.width) for at in range(begin, end)]
-        means = [sum(v * n for v, n in zip(column[begin:end], sizes, strict=True)) / sum(sizes) for column in steps.means]
+        means = [
+            sum(v * n for v, n in zip(column[begin:end], sizes, strict=True)) / sum(sizes) for column in steps.means
+        ]
         numbers = f"{first:,} to {last:,}" if last > first else f"{first:,}"
         rows.append((numbers, sum(means), min(steps.least[begin:end]), max(steps.most[begin:end]), means))
     return rows
