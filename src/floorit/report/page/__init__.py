@@ -13,12 +13,15 @@ NAME = "report.html"
 
 
 def write(report: Report, run: RunFile, reader: RecordReader, folder: Path) -> Path:
-    """Draw the page of a run in its folder, whole or not at all; where it is."""
-    path = folder / NAME
+    """Draw the page of a run in its folder; where it is."""
+    return save(render(report, run, reader, folder), folder)
+
+
+def save(html: str, folder: Path) -> Path:
+    """Write a page, whole or not at all."""
     partial = folder / (NAME + ".part")
-    partial.write_text(render(report, run, reader, folder), encoding="utf-8")
-    partial.replace(path)
-    return path
+    partial.write_text(html, encoding="utf-8")
+    return partial.replace(folder / NAME)
 
 
 def render(report: Report, run: RunFile, reader: RecordReader, folder: Path) -> str:

@@ -61,9 +61,9 @@
   }
   function redraw() {
     for (const { chart, show } of charts) {
-      const { start, end } = chart.getOption().dataZoom[0];
+      const [zoomed] = chart.getOption().dataZoom || [];
       show();
-      chart.dispatchAction({ type: "dataZoom", start, end });
+      if (zoomed) chart.dispatchAction({ type: "dataZoom", start: zoomed.start, end: zoomed.end });
     }
   }
 
@@ -207,6 +207,49 @@
     };
   }
 
+  // -- changes, measured beside predicted
+
+  const MARKS = [["measured, with its interval", "accent"], ["each pair of runs", "quiet"], ["predicted", "other"], ["too little to be claimed", "line"]];
+  const times = (value) => value.toFixed(2) + "\u00d7";
+  function changesOption() {
+    const { changes } = data, names = changes.map((change) => change.name + (change.on ? " on " + change.on : ""));
+    const spans = (of, name, width) => ({
+      id: name, type: "custom", z: 3, data: changes.flatMap((change, row) => (change[of] ? [{ value: [row, change[of].low, change[of].high], change }] : [])), encode: { x: [1, 2], y: 0 },
+      renderItem: (params, api) => {
+        const [x, y] = api.coord([api.value(1), api.value(0)]), [right] = api.coord([api.value(2), api.value(0)]), lower = of === "predicted" ? 9 : 0;
+        return { type: "line", shape: { x1: x, x2: right, y1: y + lower, y2: y + lower }, style: { stroke: colour(of === "predicted" ? "other" : "accent"), lineWidth: width } };
+      },
+    });
+    const points = (of, name, symbol, size, shift) => ({
+      id: name, type: "scatter", symbol, symbolSize: size, symbolOffset: [0, shift], z: 4, color: colour(of === "predicted" ? "other" : "accent"), encode: { x: 1, y: 0 },
+      data: changes.flatMap((change, row) => (change[of] ? [{ value: [row, change[of].value], change }] : [])),
+    });
+    return {
+      ...plain(),
+      grid: { left: 8, right: 24, top: 8, bottom: 40, containLabel: true },
+      xAxis: axis({ type: "value", scale: true, min: (v) => Math.min(0.95, v.min), max: (v) => Math.max(1.05, v.max), name: "times as fast", nameLocation: "middle", nameGap: 26, axisLabel: { color: colour("quiet"), formatter: times, hideOverlap: true } }),
+      yAxis: axis({ type: "category", inverse: true, data: names, axisLabel: { color: colour("text"), width: 180, overflow: "truncate" }, splitLine: { show: false } }),
+      tooltip: tooltip({
+        formatter: ({ data: { change } }) => change && line(null, change.name, change.verdict)
+          + (change.speedup ? line("accent", "measured", `${times(change.speedup.value)} (${times(change.speedup.low)} to ${times(change.speedup.high)}), ${change.speedup.n} pairs`) : "")
+          + (change.predicted ? line("other", "predicted", `${times(change.predicted.value)} (${times(change.predicted.low)} to ${times(change.predicted.high)})`) : ""),
+      }),
+      series: [
+        {
+          id: "noise", type: "custom", silent: true, z: 1, data: changes.flatMap((change, row) => (change.claimed === null ? [] : [[row, 1 / (1 + change.claimed), 1 + change.claimed]])), encode: { x: [1, 2], y: 0 },
+          renderItem: (params, api) => {
+            const [x, y] = api.coord([api.value(1), api.value(0)]), [right] = api.coord([api.value(2), api.value(0)]), height = api.size([0, 1])[1];
+            return { type: "rect", shape: { x, y: y - height / 2, width: right - x, height }, style: { fill: colour("shade") } };
+          },
+        },
+        { id: "pairs", type: "scatter", silent: true, symbolSize: 5, symbolOffset: [0, -9], z: 2, color: colour("quiet"), itemStyle: { opacity: 0.6 }, encode: { x: 1, y: 0 }, data: changes.flatMap((change, row) => change.ratios.map((ratio) => [row, ratio])) },
+        spans("predicted", "predicted interval", 1.5), points("predicted", "predicted", "diamond", 9, 9),
+        spans("speedup", "interval", 2.5), points("speedup", "measured", "circle", 10, 0),
+        { id: "as it is", type: "line", silent: true, data: [], markLine: { silent: true, symbol: "none", precision: 9, label: { show: false }, lineStyle: { color: colour("quiet"), type: "solid", width: 1 }, data: [{ xAxis: 1 }] } },
+      ],
+    };
+  }
+
   // -- buttons
 
   function zoom(id, how) {
@@ -262,6 +305,11 @@
     legend("legend-samples", data.samples.curves.map((curve) => [curve.name, CURVES[curve.name]]));
     document.getElementById("chart-samples").style.height = `${GRID * units().length + 64}px`;
     draw("chart-samples", samplesOption);
+  }
+  if (data.changes) {
+    legend("legend-changes", MARKS);
+    document.getElementById("chart-changes").style.height = `${56 * data.changes.length + 60}px`;
+    draw("chart-changes", changesOption);
   }
   const fit = () => charts.forEach(({ chart }) => chart.resize());
   addEventListener("resize", fit);
