@@ -32,7 +32,12 @@ from floorit.report import build
 from floorit.report.model import Missing, Report
 from floorit.report.page import document, listing, samples, series
 from floorit.runfile import RunFile
-from floorit.stats import seconds
+from floorit.stats import Estimate, seconds
+from floorit.trial import attempt, guard, verdict
+from floorit.trial import page as trial_page
+from floorit.trial.trial import Pair
+from floorit.tune import page as search_page
+from floorit.tune import search
 from floorit.vitals import GpuSample, Sample
 
 RECORDS = Path(__file__).parent / "records"
@@ -451,6 +456,70 @@ def test_a_page_that_cannot_be_written_is_one_line(record: Record, capsys: pytes
     assert capsys.readouterr().err.startswith("floorit: the page cannot be written: Is a directory")
 
 
+# -- a try and a search ----------------------------------------------------------------------------------------------
+
+
+def _outcome(name: str, gain: float, word: verdict.Word) -> verdict.Outcome:
+    return verdict.Outcome(
+        name=name,
+        fixes=[verdict.Fixed(code="workers", value=8)],
+        command=["train.py"],
+        risk="order",
+        verdict=word,
+        reason=f"{name} is {word}",
+        speedup=Estimate(value=gain, low=gain - 0.1, high=gain + 0.1, n=2),
+        noise=0.03,
+        predicted=Estimate(value=1.7, low=1.2, high=1.9, n=40),
+        not_predicted=None,
+        parity=guard.Parity(status="same", reason="losses are the same"),
+        pairs=[Pair(a=3.0, b=2.0, order="ab", steps=20), Pair(a=3.0, b=1.5, order="ba", steps=20)],
+        memory=verdict.Memory(a=None, b=None),
+        startup=verdict.Startup(a=None, b=None, b_first=None, pays_after=None),
+    )
+
+
+def _tried(folder: Path, *outcomes: verdict.Outcome) -> attempt.Result:
+    of = {"steps": 20, "trials": 9, "seconds": 61.0, "interrupted": False}
+    return attempt.Result(command=["train.py"], outcomes=list(outcomes), folder=str(folder), **of)
+
+
+def test_a_try_shows_measured_beside_predicted(tmp_path: Path) -> None:
+    result = _tried(tmp_path, _outcome("slow", 0.9, "not faster"), _outcome(f"fast {HOSTILE}", 1.75, "faster"))
+    found = Parsed(trial_page.write(result, tmp_path).read_text())
+    slow, fast = found.data["changes"]
+    assert (slow["verdict"], fast["verdict"]) == ("not faster", "faster")
+    assert fast["speedup"] == {"value": 1.75, "low": 1.65, "high": 1.85, "n": 2}
+    assert fast["predicted"]["value"] == 1.7
+    assert fast["ratios"] == [1.5, 2.0]
+    assert fast["claimed"] == 0.03
+    assert "1.75 times as fast" in re.sub(r"\s+", " ", found.words)
+    assert len(found.scripts) == 3
+    commands = [value for tag, name, value in found.attributes if (tag, name) == ("button", "data-copy")]
+    assert commands == ["floorit run --fix workers=8 -- train.py"]
+
+
+def test_a_search_that_proved_nothing_says_so(tmp_path: Path) -> None:
+    stage = search.Stage(on=[], outcomes=[_outcome("workers=8", 1.0, "unclear")], seconds=60.0)
+    result = search.Result(
+        command=["train.py"],
+        goal="speed",
+        stages=[stage],
+        stack=[],
+        proof=None,
+        left=None,
+        job=None,
+        in_source=[],
+        stopped="nothing else should gain",
+        interrupted=False,
+        seconds=60.0,
+        folder=str(tmp_path),
+    )
+    found = Parsed(search_page.write(result, tmp_path).read_text())
+    assert "Nothing was proven faster." in found.words
+    assert "nothing else should gain" in found.words
+    assert [change["name"] for change in found.data["changes"]] == ["workers=8"]
+
+
 # -- in a browser ----------------------------------------------------------------------------------------------------
 
 needs_chromium = pytest.mark.skipif(browser.CHROMIUM is None, reason="Chromium is not installed")
@@ -538,6 +607,14 @@ def test_hostile_strings_are_not_run(record: Record, opened: browser.Browser, ch
     assert chromium.run("typeof window.pwned") == "undefined"
     assert chromium.errors == []
     assert chromium.run("document.querySelectorAll('img').length") == 0
+
+
+@pytest.mark.browser
+@needs_chromium
+def test_changes_are_drawn(chromium: browser.Browser, tmp_path: Path) -> None:
+    chromium.open(trial_page.write(_tried(tmp_path, _outcome("workers=8", 1.75, "faster")), tmp_path))
+    assert chromium.errors == []
+    assert chromium.run("document.querySelectorAll('#chart-changes path').length") > 5
 
 
 @pytest.mark.browser
