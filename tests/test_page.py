@@ -25,6 +25,7 @@ import floorit.report.page as page
 from floorit import cli, replay
 from floorit.analyse import iterations, settings
 from floorit.analyse.ledger import Entry, Line
+from floorit.analyse.syncs import SyncPoint
 from floorit.events import Process, RecordReader
 from floorit.fixes import asked
 from floorit.record import wire
@@ -230,6 +231,14 @@ def test_sections_of_what_was_not_measured_are_left_out(record: Record, parsed: 
     assert links <= bare.ids
 
 
+def test_where_memory_ran_out_nothing_else_is_advised_first(tmp_path: Path) -> None:
+    found = Parsed(_record("one_long_text", tmp_path).html())
+    first, *_ = found.words.partition("What to do")
+    assert "ran out of memory" in first
+    assert "batch-size" in first
+    assert "floorit try" not in first
+
+
 def test_a_program_that_never_trained_has_a_page_too(record: Record, tmp_path: Path) -> None:
     (tmp_path / "record").mkdir()
     (tmp_path / "run.json").write_bytes(msgspec.json.encode(record.run))
@@ -326,6 +335,22 @@ def test_a_hot_line_stands_among_its_neighbours(record: Record, tmp_path: Path) 
     assert not file.is_newer
     [file] = listing.listing(_with_line(record, source, 10), started=1.0)
     assert file.is_newer
+
+
+def test_lines_that_block_are_marked_by_the_time_that_they_block(record: Record, tmp_path: Path) -> None:
+    source = tmp_path / "train.py"
+    source.write_text("a\nb\n")
+    entry = Entry(phase="sync", seconds=0.1, share=0.8, gpu_seconds=None, where=[])
+    syncs = [
+        SyncPoint(file=str(source), line=line, function="f", op="item", per_step=1, seconds=spent)
+        for line, spent in ((1, 0.075), (2, 0.025))
+    ]
+    report = msgspec.structs.replace(record.report, ledger=[entry], workers=None, syncs=syncs)
+    [file] = listing.listing(report, started=0.0)
+    assert [[(hot.of, hot.share) for hot in row.hot] for row in file.rows] == [
+        [("sync", pytest.approx(0.6))],
+        [("sync", pytest.approx(0.2))],
+    ]
 
 
 def test_of_what_a_record_names_only_python_is_read(record: Record, tmp_path: Path) -> None:

@@ -69,9 +69,23 @@ def _marks(report: Report) -> dict[tuple[str, int], list[Hot]]:
     marks: dict[tuple[str, int], list[Hot]] = {}
     for entry in report.ledger:
         _mark(marks, entry.where, entry.share, entry.phase)
+        if (
+            entry.phase == "sync" and not entry.where
+        ):  # a blocked thread is not looked at: the calls are timed themselves
+            _mark(marks, _blocking(report), entry.share, entry.phase)
     if report.workers is not None and report.workers.count:
         _mark(marks, report.workers.where, 1.0, BATCHES)
     return marks
+
+
+def _blocking(report: Report) -> list[Line]:
+    """The lines that wait for the GPU, by the time that they wait."""
+    total = sum(sync.seconds for sync in report.syncs)
+    return [
+        Line(file=sync.file, line=sync.line, function=sync.function, share=sync.seconds / total, inside=sync.op)
+        for sync in report.syncs
+        if total
+    ]
 
 
 def _mark(marks: dict[tuple[str, int], list[Hot]], lines: Iterable[Line], share: float, of: str) -> None:

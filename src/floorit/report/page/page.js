@@ -213,8 +213,10 @@
   const times = (value) => value.toFixed(2) + "\u00d7";
   function changesOption() {
     const { changes } = data, names = changes.map((change) => change.name + (change.on ? " on " + change.on : ""));
+    const seen = changes.flatMap((change) => [change.speedup, change.predicted].filter(Boolean).map((e) => e.value).concat(change.ratios));
+    const [least, most] = [Math.min(0.95, ...seen), Math.max(1.05, ...seen)], room = 0.12 * (most - least);
     const spans = (of, name, width) => ({
-      id: name, type: "custom", z: 3, data: changes.flatMap((change, row) => (change[of] ? [{ value: [row, change[of].low, change[of].high], change }] : [])), encode: { x: [1, 2], y: 0 },
+      id: name, type: "custom", z: 3, clip: true, data: changes.flatMap((change, row) => (change[of] ? [{ value: [row, change[of].low, change[of].high], change }] : [])), encode: { x: [1, 2], y: 0 },
       renderItem: (params, api) => {
         const [x, y] = api.coord([api.value(1), api.value(0)]), [right] = api.coord([api.value(2), api.value(0)]), lower = of === "predicted" ? 9 : 0;
         return { type: "line", shape: { x1: x, x2: right, y1: y + lower, y2: y + lower }, style: { stroke: colour(of === "predicted" ? "other" : "accent"), lineWidth: width } };
@@ -227,7 +229,7 @@
     return {
       ...plain(),
       grid: { left: 8, right: 24, top: 8, bottom: 40, containLabel: true },
-      xAxis: axis({ type: "value", scale: true, min: (v) => Math.min(0.95, v.min), max: (v) => Math.max(1.05, v.max), name: "times as fast", nameLocation: "middle", nameGap: 26, axisLabel: { color: colour("quiet"), formatter: times, hideOverlap: true } }),
+      xAxis: axis({ type: "value", min: Math.max(least - room, 0), max: most + room, name: "times as fast", nameLocation: "middle", nameGap: 26, axisLabel: { color: colour("quiet"), formatter: times, hideOverlap: true, showMinLabel: false, showMaxLabel: false } }),
       yAxis: axis({ type: "category", inverse: true, data: names, axisLabel: { color: colour("text"), width: 180, overflow: "truncate" }, splitLine: { show: false } }),
       tooltip: tooltip({
         formatter: ({ data: { change } }) => change && line(null, change.name, change.verdict)
@@ -236,7 +238,7 @@
       }),
       series: [
         {
-          id: "noise", type: "custom", silent: true, z: 1, data: changes.flatMap((change, row) => (change.claimed === null ? [] : [[row, 1 / (1 + change.claimed), 1 + change.claimed]])), encode: { x: [1, 2], y: 0 },
+          id: "noise", type: "custom", silent: true, clip: true, z: 1, data: changes.flatMap((change, row) => (change.claimed === null ? [] : [[row, 1 / (1 + change.claimed), 1 + change.claimed]])), encode: { x: [1, 2], y: 0 },
           renderItem: (params, api) => {
             const [x, y] = api.coord([api.value(1), api.value(0)]), [right] = api.coord([api.value(2), api.value(0)]), height = api.size([0, 1])[1];
             return { type: "rect", shape: { x, y: y - height / 2, width: right - x, height }, style: { fill: colour("shade") } };

@@ -83,6 +83,7 @@ def values(report: Report, run: RunFile, seen: Seen) -> dict[str, Any]:
         "command": shlex.join(report.program.command),
         "started": seen.started,
         "first": first,
+        "is_out_of_memory": first is not None and first.code == "out-of-memory",
         "weight": findings.weight,
         "advice": [(item, _proof(item, report)) for item in advice],
         "provable": next((_proof(item, report) for item in advice if item.setting), None),
