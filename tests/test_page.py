@@ -212,7 +212,7 @@ def test_without_a_kernel_window_a_usual_step_is_read_from_the_log(record: Recor
 
 
 def test_sections_of_what_was_not_measured_are_left_out(record: Record, parsed: Parsed) -> None:
-    sections = {"floor", "gpu", "workers", "syncs", "settings", "parts"}
+    sections = {"floor", "gpu", "workers", "syncs", "settings", "parts", "memory"}
     assert {"floor", "gpu", "workers"} <= parsed.ids
     bare = Parsed(
         record.html(

@@ -266,7 +266,7 @@ def _leave_page(folder: Path, options: argparse.Namespace, draw: Callable[[], Pa
 
 
 def _draw_page(report: model.Report, run: runfile.RunFile, reader: RecordReader, folder: Path) -> Path:
-    from floorit.report import page  # templates take 0.1 s to import, which what draws no page need not wait for
+    from floorit.report import page  # takes 0.03 s to import, which what draws no page need not wait for
 
     return page.write(report, run, reader, folder)
 

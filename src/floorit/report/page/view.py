@@ -93,7 +93,7 @@ def values(report: Report, run: RunFile, seen: Seen) -> dict[str, Any]:
         "risks": findings.RISKS,
         "promise": findings.promise,
         "set_to": findings.set_to,
-        "facts": sentences.of_run(short.run) if short.run else sentences.hints_untrained(short),
+        "facts": sentences.of_run(short.run) if short.run else [sentences.hint_untrained(short)],
         "warnings": sentences.warnings(short),
         "job": sentences.of_job(short.job) if short.job else None,
         "loader": sentences.of_loader(short.workers) if short.workers else [],
