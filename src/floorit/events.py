@@ -388,18 +388,22 @@ class RecordReader:
         return sorted((p for p in self.processes.values() if p.facts), key=lambda p: (p.rank, p.key))
 
     def spans_between(self, process: Process, begin: int, end: int) -> list[Span]:
-        """What a process did between two moments (nanoseconds), by its log, which is read again."""
+        """What a process did between two moments (nanoseconds), by its log, which is read again; none if it is torn."""
         path = next(path for path, known in self.processes.items() if known is process)
-        logs, lines = [], []
-        for tag, payload, _ in wire.frames(path.read_bytes()):
-            if tag == wire.LOG_TAG:
-                logs.append(np.frombuffer(payload, "<i8", offset=wire.LOG.size))
-            elif tag == wire.JSON_TAG and b'"lines"' in payload and (note := json.loads(payload))["kind"] == "lines":
-                lines += note["taken"]
-        # A phase may have begun in the part before, and what follows the stretch says what its last moments were.
-        near = [i for i, log in enumerate(logs) if len(log) and log[0] <= end and log[-2] >= begin]
-        chosen = logs[max(near[0] - 1, 0) : near[-1] + 2] if near else []
-        return process.play_closely(np.concatenate(chosen).tolist(), lines) if chosen else []
+        logs: list[Rows] = []
+        lines: list[list[int]] = []
+        try:
+            for tag, payload, _ in wire.frames(path.read_bytes()):
+                if tag == wire.LOG_TAG:
+                    logs.append(np.frombuffer(payload, "<i8", offset=wire.LOG.size))
+                elif tag == wire.JSON_TAG and b'"lines"' in payload:
+                    lines += json.loads(payload).get("taken", [])
+            # A phase may have begun in the part before, and what follows says what its last moments were.
+            near = [i for i, log in enumerate(logs) if log[0] <= end and log[-2] >= begin]
+            chosen = logs[max(near[0] - 1, 0) : near[-1] + 2]
+            return process.play_closely(np.concatenate(chosen).tolist(), lines)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            return []
 
     def workers_of(self, process: Process) -> Process | None:
         """The record that a process's loader workers share."""

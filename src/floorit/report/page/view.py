@@ -76,46 +76,67 @@ def _course(trained: trainings.Trained, reader: RecordReader) -> Course | str:
 def values(report: Report, run: RunFile, seen: Seen) -> dict[str, Any]:
     """What the template is filled with."""
     short = paths.with_short_paths(report)
-    first = short.findings[0] if short.findings else None
-    advice = findings.chosen(short.findings, MOST_ADVICE) if first else []
     return {
         "report": short,
         "command": shlex.join(report.program.command),
         "started": seen.started,
-        "first": first,
-        "is_out_of_memory": first is not None and first.code == "out-of-memory",
-        "weight": findings.weight,
-        "advice": [(item, _proof(item, report)) for item in advice],
-        "provable": next((_proof(item, report) for item in advice if item.setting), None),
-        "rerun": _command(report, "run"),
-        "nothing": findings.NOTHING if first and not advice and findings.promises_nothing(short.findings) else None,
-        "in_vain": findings.in_vain(short.findings) if first else [],
-        "risks": findings.RISKS,
-        "promise": findings.promise,
-        "set_to": findings.set_to,
-        "facts": sentences.of_run(short.run) if short.run else [sentences.hint_untrained(short)],
-        "warnings": sentences.warnings(short),
-        "job": sentences.of_job(short.job) if short.job else None,
-        "loader": sentences.of_loader(short.workers) if short.workers else [],
-        "data_path": sentences.of_data_path(short.workers) if short.workers else [],
-        "images": images.lines(short.workers) if short.workers else [],
-        "gpu_facts": sentences.of_gpu(short.gpu) if short.gpu else [],
         "phases": PHASES,
         "causes": IDLE,
         "floor_command": _command(report, "run", "--floor") if report.floor and not run.floor else None,
         "again": shlex.join(["floorit", "report", "--html", report.record]),
         "ledger": sorted(short.ledger, key=lambda entry: -entry.share),
+        "listing": _listing(report, seen.started),
+        "missing": sentences.by_reason(_missing(report, seen)),
+        "parts": sorted(short.parts[:-1], key=lambda part: -part.seconds) + short.parts[-1:],
+        "ignored": [setting for setting in short.settings if setting.ignored],
+        "in_force": [setting for setting in short.settings if not setting.ignored],
+        **_advised(short),
+        **_said(short),
+        **_shown(report, seen),
+    }
+
+
+def _advised(report: Report) -> dict[str, Any]:
+    """What was found and what to do."""
+    told = {"set_to": findings.set_to, "promise": findings.promise, "weight": findings.weight}
+    if not report.findings:
+        return {**told, "first": None, "is_out_of_memory": False, "advice": [], "nothing": None, "in_vain": []}
+    first, advice = report.findings[0], findings.chosen(report.findings, MOST_ADVICE)
+    return {
+        **told,
+        "first": first,
+        "is_out_of_memory": first.code == "out-of-memory",
+        "advice": [(item, _proof(item, report)) for item in advice],
+        "provable": next((_proof(item, report) for item in advice if item.setting), None),
+        "rerun": _command(report, "run"),
+        "nothing": findings.NOTHING if not advice and findings.promises_nothing(report.findings) else None,
+        "in_vain": findings.in_vain(report.findings),
+    }
+
+
+def _said(report: Report) -> dict[str, Any]:
+    """In words, as on a terminal."""
+    workers = report.workers
+    return {
+        "facts": sentences.of_run(report.run) if report.run else [sentences.hint_untrained(report)],
+        "warnings": sentences.warnings(report),
+        "job": sentences.of_job(report.job) if report.job else None,
+        "loader": sentences.of_loader(workers) if workers else [],
+        "data_path": sentences.of_data_path(workers) if workers else [],
+        "images": images.lines(workers) if workers else [],
+        "gpu_facts": sentences.of_gpu(report.gpu) if report.gpu else [],
+    }
+
+
+def _shown(report: Report, seen: Seen) -> dict[str, Any]:
+    """What the charts show, and the tables that stand for them."""
+    return {
         "steps": seen.steps,
         "steps_rows": _steps_rows(seen.steps) if seen.steps else [],
         "course": seen.course,
         "course_rows": _course_rows(seen.course, report) if isinstance(seen.course, Course) else [],
         "samples": seen.samples,
         "samples_rows": _samples_rows(seen.samples) if seen.samples else [],
-        "listing": _listing(report, seen.started),
-        "missing": sentences.by_reason(_missing(report, seen)),
-        "parts": sorted(short.parts[:-1], key=lambda part: -part.seconds) + short.parts[-1:],
-        "ignored": [setting for setting in short.settings if setting.ignored],
-        "in_force": [setting for setting in short.settings if not setting.ignored],
     }
 
 
