@@ -19,7 +19,7 @@ import browser
 import msgspec
 import numpy as np
 import pytest
-from conftest import Runs, truths
+from conftest import FLOORIT, PYTHON, Runs, execute, truths
 
 import floorit.report.page as page
 from floorit import cli, replay
@@ -463,6 +463,12 @@ def test_a_run_leaves_a_page_behind(runs: Runs) -> None:
     found = Parsed((runs.folder / f"{truth.name}-recorded" / "run" / page.NAME).read_text())
     assert found.data["steps"]["count"] == ran.report["run"]["steps"]
     assert ran.report["findings"][0]["title"] in found.words
+
+
+def test_the_last_line_of_a_run_says_where_it_is(tmp_path: Path) -> None:
+    ended = execute([FLOORIT, "run", "--out", "out", "--", PYTHON, "-c", "pass"], tmp_path)
+    assert ended.stderr.decode().splitlines()[-1].endswith(": out/report.html")
+    assert "No Python process that imports torch was seen" in Parsed((tmp_path / "out" / page.NAME).read_text()).words
 
 
 def test_report_draws_it_again(record: Record, capsys: pytest.CaptureFixture[str]) -> None:

@@ -35,7 +35,7 @@ examples:
 
 The program runs as it would without floorit: same arguments, same output, same exit code.
 What floorit says goes to stderr. --json puts the report on stdout after the program has ended, below what the
-program printed there; the same is in report.json in the folder that is named at the end.
+program printed there; the same is in report.json in the folder that is named at the end, and as a page in report.html.
 """
 
 _TRY_EXAMPLES = """\
@@ -48,8 +48,8 @@ examples:
   floorit try --vary "data.workers={2,4}" --risk order --budget 10m python -m pkg.train
 
 The program runs many times, shortly and unedited, with and without the change, in random order. What the runs write is
-thrown away. What floorit says goes to stderr; trial.json is in the folder that is named at the end. Interrupt it
-any time: it says what it knows by then, and the same command with the same --out goes on.
+thrown away. What floorit says goes to stderr; trial.json and report.html are in the folder that is named at the end.
+Interrupt it any time: it says what it knows by then, and the same command with the same --out goes on.
 """
 
 _TUNE_EXAMPLES = """\
