@@ -32,6 +32,7 @@ from floorit.analyse.alternatives import Measured
 from floorit.commandline import FOLDER
 from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
+from floorit.events import RecordReader
 from floorit.fixes import asked
 from floorit.report import beside, build, model, terminal, words
 from floorit.scan.finding import Finding
@@ -87,6 +88,10 @@ def _try(options: argparse.Namespace) -> int:
     made = arms.make(options.command, options.fix, options.vary, each=options.each, risk=options.risk)
     result = attempt.attempt(_terms(options), made, folder, sys.stderr)
     _tell(options, attempt.to_json(result), render_trials(result))
+    if result.outcomes:
+        from floorit.trial import page  # as in _draw_page
+
+        _leave_page(folder, options, lambda: page.write(result, folder))
     return 130 if result.interrupted else 0
 
 
@@ -100,6 +105,10 @@ def _tune(options: argparse.Namespace) -> int:
     wanted = search.Asked(command=options.command, goal=options.goal, allowed=options.allow, terms=_terms(options))
     result = search.tune(wanted, folder, sys.stderr)
     _tell(options, search.to_json(result), render_search(result))
+    if result.stages:
+        from floorit.tune import page  # as in _draw_page
+
+        _leave_page(folder, options, lambda: page.write(result, folder))
     return 130 if result.interrupted else 0
 
 
@@ -240,7 +249,26 @@ def _finish(folder: Path, run: runfile.RunFile, watcher: live.Live, options: arg
         sys.stdout.buffer.flush()
     if not options.quiet:
         terminal.show(report, sys.stderr)
+    if not watcher.warned:
+        _leave_page(folder, options, lambda: _draw_page(report, run, watcher.reader, folder))
     return report
+
+
+def _leave_page(folder: Path, options: argparse.Namespace, draw: Callable[[], Path]) -> None:
+    """Draw a page and say where it is. All else has been said by then: what fails here hides nothing."""
+    try:
+        path = draw()
+    except OSError as error:
+        print(f"floorit: the page cannot be written: {error.strerror} ({folder})", file=sys.stderr)
+    else:
+        if not options.quiet:
+            print(f"the same as a page, to read and to pass on: {words.relative(str(path))}", file=sys.stderr)
+
+
+def _draw_page(report: model.Report, run: runfile.RunFile, reader: RecordReader, folder: Path) -> Path:
+    from floorit.report import page  # takes 0.03 s to import, which what draws no page need not wait for
+
+    return page.write(report, run, reader, folder)
 
 
 def _name_of(command: list[str]) -> str:
@@ -285,8 +313,15 @@ def _newest() -> Path:
 
 
 def _report(options: argparse.Namespace) -> int:
-    report = build.build(options.folder or _newest(), options.warmup)
-    if options.json:
+    folder = options.folder or _newest()
+    run, reader = build.load(folder, options.warmup)
+    report = build.assemble(folder, run, reader)
+    if options.html:
+        try:
+            print(words.relative(str(_draw_page(report, run, reader, folder))))
+        except OSError as error:
+            raise OutputError(f"the page cannot be written: {error.strerror} ({folder})") from None
+    elif options.json:
         sys.stdout.buffer.write(model.to_json(report))
     else:
         terminal.show(report, sys.stdout)

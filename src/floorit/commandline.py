@@ -35,7 +35,7 @@ examples:
 
 The program runs as it would without floorit: same arguments, same output, same exit code.
 What floorit says goes to stderr. --json puts the report on stdout after the program has ended, below what the
-program printed there; the same is in report.json in the folder that is named at the end.
+program printed there; the same is in report.json in the folder that is named at the end, and as a page in report.html.
 """
 
 _TRY_EXAMPLES = """\
@@ -48,8 +48,8 @@ examples:
   floorit try --vary "data.workers={2,4}" --risk order --budget 10m python -m pkg.train
 
 The program runs many times, shortly and unedited, with and without the change, in random order. What the runs write is
-thrown away. What floorit says goes to stderr; trial.json is in the folder that is named at the end. Interrupt it
-any time: it says what it knows by then, and the same command with the same --out goes on.
+thrown away. What floorit says goes to stderr; trial.json and report.html are in the folder that is named at the end.
+Interrupt it any time: it says what it knows by then, and the same command with the same --out goes on.
 """
 
 _TUNE_EXAMPLES = """\
@@ -258,12 +258,15 @@ def _add_report(verbs: _Verbs) -> None:
         "report",
         help="draw the report of a recorded run again",
         description="Draw the report again, from the record alone.",
-        epilog="example:\n  floorit report floorit-runs/train-20261115-101500",
+        epilog="examples:\n  floorit report floorit-runs/train-20261115-101500\n"
+        "  floorit report --html floorit-runs/train-20261115-101500    writes report.html there",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     report.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=f"default: the newest in {FOLDER}/")
     _add_warmup(report)
-    report.add_argument("--json", action="store_true", help="print report.json instead")
+    drawn = report.add_mutually_exclusive_group()
+    drawn.add_argument("--json", action="store_true", help="print report.json instead")
+    drawn.add_argument("--html", action="store_true", help="write the page, report.html in DIR, instead")
     report.set_defaults(verb="report")
 
 

@@ -267,6 +267,15 @@ class Process:
         self.spans += [Span(s.begin, s.end, s.phase, self._places.get((pid, s.place))) for s in replay.spans]
         replay.spans.clear()
 
+    def play_closely(self, words: list[int], lines: list[list[int]]) -> list[Span]:
+        """The phases of a stretch of the log by themselves, in order, as they are kept of the kernel window only."""
+        replay = Replay(words[0])
+        for time, place in lines:
+            replay.line(time, place)
+        replay.feed([words[0], wire.WINDOW_IN, *words])
+        pid = self.key[1]
+        return [Span(s.begin, s.end, s.phase, self._places.get((pid, s.place))) for s in replay.spans]
+
     def _player(self, now: int = 0) -> Replay:
         if self._replay is None:
             self._replay = Replay(round(float(self.facts.get("started") or 0) / _NANO) or now)
@@ -377,6 +386,24 @@ class RecordReader:
     def run(self) -> list[Process]:
         """Every process that has told its name, by rank."""
         return sorted((p for p in self.processes.values() if p.facts), key=lambda p: (p.rank, p.key))
+
+    def spans_between(self, process: Process, begin: int, end: int) -> list[Span]:
+        """What a process did between two moments (nanoseconds), by its log, which is read again; none if it is torn."""
+        path = next(path for path, known in self.processes.items() if known is process)
+        logs: list[Rows] = []
+        lines: list[list[int]] = []
+        try:
+            for tag, payload, _ in wire.frames(path.read_bytes()):
+                if tag == wire.LOG_TAG:
+                    logs.append(np.frombuffer(payload, "<i8", offset=wire.LOG.size))
+                elif tag == wire.JSON_TAG and b'"lines"' in payload:
+                    lines += json.loads(payload).get("taken", [])
+            # A phase may have begun in the part before, and what follows says what its last moments were.
+            near = [i for i, log in enumerate(logs) if log[0] <= end and log[-2] >= begin]
+            chosen = logs[max(near[0] - 1, 0) : near[-1] + 2]
+            return process.play_closely(np.concatenate(chosen).tolist(), lines)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            return []
 
     def workers_of(self, process: Process) -> Process | None:
         """The record that a process's loader workers share."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import msgspec
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from floorit.diagnose import Finding, FixAdvice, Rewrite
 from floorit.diagnose.settings import word
+from floorit.errors import UsageError
+from floorit.fixes import asked
 from floorit.fixes.fix import CLAIMED, NO_LOADER
 from floorit.report.words import place, speedup
+from floorit.stats import Estimate
 
+NOTHING = f"nothing whose gain can be predicted here would make it {CLAIMED - 1:.0%} faster"
 MOST_ADVICE = 3  # fixes, and fixes that would not help
 _RISKS = {
     "exact": "same results",
@@ -30,34 +35,63 @@ def render(findings: list[Finding]) -> list[RenderableType]:
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     table.add_row("verdict", Text(f"{first.code}: {first.title}", style="bold"))
-    said = [_weight(first), *first.evidence, *(f"at {place(line)}  {line.function}" for line in first.where[:3])]
+    said = [weight(first), *first.evidence, *(f"at {place(line)}  {line.function}" for line in first.where[:3])]
     for line in filter(None, said):
         table.add_row("", Text(line))
     for what, says in _to_do(findings):
         table.add_row(what, says)
     for finding in findings[1:]:
         at = f"at {place(finding.where[0])}" if finding.where else ""
-        weight = _weight(finding) or finding.title
-        table.add_row("also", Text(f"{finding.code}: {', '.join(filter(None, [weight, at]))}"))
+        said = [weight(finding) or finding.title, at]
+        table.add_row("also", Text(f"{finding.code}: {', '.join(filter(None, said))}"))
     return [table, Text()]
+
+
+class Advice(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to do: a fix, or a rewrite where `fix` is None."""
+
+    what: str
+    promise: str
+    speedup: Estimate  # of a rewrite, if what it replaces took half its time
+    fix: FixAdvice | None = None
+
+    @property
+    def setting(self) -> str | None:
+        """What `--fix` is to be given; None where it cannot be applied from outside."""
+        if self.fix is None:
+            return None
+        try:
+            asked.parse([self.what])
+        except UsageError:
+            return None
+        return self.what
 
 
 def _to_do(findings: list[Finding]) -> list[tuple[str, Text]]:
     """The fixes that promise most, whichever finding they answer, and what people would try in vain."""
-    said = [Text.assemble((what, "bold"), f"  {promise}") for what, promise in _chosen(findings)]
-    by_reason: dict[str, list[str]] = {}
-    for no in findings[0].not_advised:
-        if no.reason == NO_LOADER:
-            continue  # who has none knows
-        by_reason.setdefault(no.reason, []).append(no.code)
-    vain = [Text(f"{', '.join(codes)}: {reason}") for reason, codes in by_reason.items()][:MOST_ADVICE]
-    if not said and findings[0].bound is not None and findings[0].code != "out-of-memory":
-        said = [Text(f"nothing whose gain can be predicted here would make it {CLAIMED - 1:.0%} faster")]
+    said = [Text.assemble((advice.what, "bold"), f"  {advice.promise}") for advice in chosen(findings)]
+    vain = [Text(f"{', '.join(codes)}: {reason}") for reason, codes in in_vain(findings)][:MOST_ADVICE]
+    if not said and promises_nothing(findings):
+        said = [Text(NOTHING)]
     return [*_headed("what to do", said), *_headed("would not help", vain)]
 
 
-def _chosen(findings: list[Finding]) -> list[tuple[str, str]]:
-    """What to do and what it promises: an answer to the verdict is always among them, to a switch left on the first."""
+def promises_nothing(findings: list[Finding]) -> bool:
+    """Whether it is to be said that nothing would help, where no advice is given."""
+    return findings[0].bound is not None and findings[0].code != "out-of-memory"
+
+
+def in_vain(findings: list[Finding]) -> list[tuple[str, list[str]]]:
+    """Popular changes that would not help, by the reason."""
+    by_reason: dict[str, list[str]] = {}
+    for no in findings[0].not_advised:
+        if no.reason != NO_LOADER:  # who has none knows
+            by_reason.setdefault(no.reason, []).append(no.code)
+    return list(by_reason.items())
+
+
+def chosen(findings: list[Finding], most: int = MOST_ADVICE) -> list[Advice]:
+    """What promises most: an answer to the verdict is always among them, to a switch left on the first."""
     first = findings[0]
     answers = {fix.code for fix in first.fixes}
     is_switch = first.code == "debug-left-on"
@@ -66,42 +100,44 @@ def _chosen(findings: list[Finding]) -> list[tuple[str, str]]:
         (
             (not (is_switch and fix.code in answers), fix.risk == "training", -fix.speedup.value),
             fix.code in answers,
-            _set(fix),
-            _promise(fix),
+            Advice(what=set_to(fix), promise=promise(fix), speedup=fix.speedup, fix=fix),
         )
         for fix in fixes.values()
         if fix.speedup is not None and fix.speedup.value > CLAIMED
     ]
     if first.rewrite is not None:
-        key = (True, False, -first.rewrite.halved.value)
+        halved = first.rewrite.halved
         what = f"rewrite {first.rewrite.where.function} ({place(first.rewrite.where)})"
-        options.append((key, True, what, _halved(first.rewrite)))
-    options.sort()
-    chosen = options[:MOST_ADVICE]
-    if not any(answers_it for _, answers_it, *_ in chosen):
-        chosen[MOST_ADVICE - 1 :] = [option for option in options if option[1]][:1] or chosen[MOST_ADVICE - 1 :]
-    return [(what, promise) for _, _, what, promise in chosen]
+        advice = Advice(what=what, promise=_halved(first.rewrite), speedup=halved)
+        options.append(((True, False, -halved.value), True, advice))
+    options.sort(key=lambda option: (*option[:2], option[2].what))
+    best = options[:most]
+    if not any(answers_it for _, answers_it, _ in best):
+        best[most - 1 :] = [option for option in options if option[1]][:1] or best[most - 1 :]
+    return [advice for _, _, advice in best]
 
 
 def _headed(head: str, lines: list[Text]) -> list[tuple[str, Text]]:
     return [(head if i == 0 else "", line) for i, line in enumerate(lines)]
 
 
-def _set(fix: FixAdvice) -> str:
+def set_to(fix: FixAdvice) -> str:
+    """A fix with its value, as `--fix` takes it."""
     return fix.code if fix.value is None else f"{fix.code}={word(fix.value)}"
 
 
-def _promise(fix: FixAdvice) -> str:
-    assert fix.speedup is not None
+def promise(fix: FixAdvice) -> str:
+    """What a fix should gain, what it does to results, and what it takes."""
+    gain = f"{speedup(fix.speedup)} " if fix.speedup is not None else ""
     risk = f"{_RISKS[fix.risk]} {fix.proviso}".rstrip()
-    return f"{speedup(fix.speedup)} ({risk}; {_EFFORTS[fix.effort]}): {fix.summary}"
+    return f"{gain}({risk}; {_EFFORTS[fix.effort]}): {fix.summary}"
 
 
 def _halved(rewrite: Rewrite) -> str:
     return f"{speedup(rewrite.halved)} if it took half its time, {speedup(rewrite.gone)} if none"
 
 
-def _weight(finding: Finding) -> str:
+def weight(finding: Finding) -> str:
     """How much of the step it is, and the most that could be gained."""
     if finding.share is None:
         return ""

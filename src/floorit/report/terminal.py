@@ -17,18 +17,18 @@ from floorit.analyse.ledger import Entry, Line
 from floorit.analyse.settings import Setting
 from floorit.diagnose.settings import word
 from floorit.hardware import Environment
-from floorit.report import findings, images
+from floorit.report import findings, images, sentences
 from floorit.report import habits as of_source
 from floorit.report import overrides as of_overrides
 from floorit.report import parts as of_model
 from floorit.report.model import NO_CUDA, PHYSICAL, Report
 from floorit.report.paths import with_short_paths
-from floorit.report.words import duration, interval, number, place, relative, several, size
+from floorit.report.sentences import SMALL
+from floorit.report.words import IDLE, PHASES, interval, number, place, relative, size
 from floorit.stats import seconds
 
 WIDTH = 100  # in a pipe, and at most
 BAR = 24  # columns of a full bar
-SMALL = 0.005  # shares under this are gathered in one row
 WITH_LINE = 0.02  # of a phase with less, the line that was seen most is chance
 _COLOURS = {
     "data_wait": "red",
@@ -41,23 +41,6 @@ _COLOURS = {
     "other": "yellow",
     "unattributed": "bright_black",
     "recompute": "cyan",
-}
-_MEANING = {
-    "data_wait": "waiting for the loader",
-    "h2d": "copying to the GPU",
-    "forward": "forward pass",
-    "loss": "loss",
-    "backward": "backward pass",
-    "recompute": "recomputing in backward",
-    "grad_sync": "waiting for other ranks",
-    "optimizer": "optimizer",
-    "sync": "blocked until the GPU was done",
-    "logging": "logging",
-    "checkpoint": "saving checkpoints",
-    "eval": "evaluation",
-    "epoch_gap": "starting the loader again",
-    "other": "your own code in the loop",
-    "unattributed": "not attributed to a line",
 }
 
 
@@ -94,7 +77,7 @@ def render(report: Report) -> RenderableType:
     if report.run is None or report.step is None:
         parts += [
             Text(f"floorit: {report.summary}", style="bold"),
-            *_untrained_hints(report),
+            Text(sentences.hint_untrained(report)),
             *findings.render(report.findings),
         ]
     else:
@@ -116,21 +99,6 @@ def _headline(report: Report) -> RenderableType:
     run, step = report.run, report.step
     assert run is not None
     assert step is not None
-    facts = [f"{run.steps:,} steps ({run.warmup_steps} of them warm-up, {seconds(run.warmup_seconds)})"]
-    if run.epochs > 1:
-        facts.append(f"{run.epochs} epochs")
-    if run.accumulation > 1.01:
-        facts.append(f"{run.accumulation:.3g} batches an optimizer step")
-    if run.ranks > 1:
-        facts.append(f"{run.ranks} ranks; this is rank 0")
-    if run.border != "batches":
-        facts.append(f"a step lies between two {run.border}")
-    if run.counted_steps:
-        facts.append(f"{run.counted_steps:,} of them short and alike: timed as a whole, divided as the others")
-    if run.stopped:
-        facts.append("ended by --steps")
-    if run.compiled_steps:
-        facts.append(f"torch.compile ran in {len(run.compiled_steps)} of them")
     pace = Text.assemble(
         ("step ", "bold"),
         (seconds(step.mean), "bold"),
@@ -138,25 +106,15 @@ def _headline(report: Report) -> RenderableType:
     )
     if run.samples_per_second is not None:
         pace.append(f" · {number(run.samples_per_second.value)} samples/s")
-    if not run.steady:
-        pace.append("  not steady: later steps are not like earlier ones", style="yellow")
-    lines = [Text("floorit: " + ", ".join(facts)), pace]
-    if report.machine is not None and report.machine.other_cores is not None:
-        others = f"other programs kept about {report.machine.other_cores:.1f} of {report.environment.cores} cores busy"
-        lines.append(Text(f"{others} and none was free: times are longer than they need be", style="yellow"))
-    return Group(*lines)
+    lines = [Text("floorit: " + ", ".join(sentences.of_run(run))), pace]
+    return Group(*lines, *(Text(warning, style="yellow") for warning in sentences.warnings(report)))
 
 
 def _job(job: Job | None) -> list[RenderableType]:
     """How long all of it takes."""
     if job is None:
         return []
-    steps = f"{job.epochs or 0:,} epochs of {job.steps_per_epoch or 0:,} steps"
-    steps = steps if job.epochs and job.steps_per_epoch else f"{job.steps:,} steps"
-    whole = job.seconds
-    spread = f" ({duration(whole.low)} to {duration(whole.high)})" if whole.low < whole.high else ""
-    shares = ", ".join(f"{part.what} {part.share:.0%}" for part in job.shares if part.share >= SMALL)
-    return [Text(f"job  {steps}, {duration(whole.value)}{spread}: {shares}"), Text(f"     {job.how}", style="dim")]
+    return [Text(f"job  {sentences.of_job(job)}"), Text(f"     {job.how}", style="dim")]
 
 
 def _ledger(entries: list[Entry]) -> RenderableType:
@@ -173,7 +131,7 @@ def _ledger(entries: list[Entry]) -> RenderableType:
         if entry.share < SMALL:
             continue
         cells: list[Text | str] = [
-            Text(_MEANING[entry.phase]),
+            Text(PHASES[entry.phase]),
             Text("█" * max(1, round(entry.share * BAR)), style=_COLOURS.get(entry.phase, "green")),
             seconds(entry.seconds),
             f"{entry.share:.1%}",
@@ -183,7 +141,7 @@ def _ledger(entries: list[Entry]) -> RenderableType:
         table.add_row(*cells)
     small = [entry for entry in entries if entry.share < SMALL and entry.seconds > 0]
     if small:
-        names = ", ".join(_MEANING[entry.phase] for entry in small)
+        names = ", ".join(PHASES[entry.phase] for entry in small)
         total = sum(entry.seconds for entry in small)
         share = sum(entry.share for entry in small)
         blank = [""] if on_gpu else []
@@ -192,25 +150,10 @@ def _ledger(entries: list[Entry]) -> RenderableType:
 
 
 def _workers(workers: Workers) -> RenderableType:
-    if workers.count:
-        busy = f", {workers.busy_share:.0%} busy" if workers.busy_share is not None else ""
-        parts = [f"loader: {several(workers.count, 'worker')}{busy}"]
-    else:
-        parts = ["loader: no workers, the training process makes the batches itself"]
-    if workers.sample_seconds is not None:
-        parts.append(f"{interval(workers.sample_seconds)} a sample")
-    if workers.collate_seconds is not None:
-        parts.append(f"collate {seconds(workers.collate_seconds.value)} a batch")
-    if workers.send_seconds is not None and workers.receive_seconds is not None:
-        parts.append(f"sent in {seconds(workers.send_seconds)}, received in {seconds(workers.receive_seconds)}")
-    if workers.queue_empty_share is not None and workers.queue_mean is not None:
-        parts.append(
-            f"queue empty {workers.queue_empty_share:.0%} of the times a batch was wanted"
-            f" ({workers.queue_mean:.1f} waiting on average)"
-        )
     lines = [Text("  " + _line(line)) for line in workers.where[:3]]
-    path = _data_path(workers)
-    return Group(Text(" · ".join(parts)), *([Text("  " + path)] if path else []), *lines)
+    path = " · ".join(sentences.of_data_path(workers))
+    loader = "loader: " + " · ".join(sentences.of_loader(workers))
+    return Group(Text(loader), *([Text("  " + path)] if path else []), *lines)
 
 
 def _images(report: Report) -> list[RenderableType]:
@@ -220,59 +163,13 @@ def _images(report: Report) -> list[RenderableType]:
     return [Text("  " + line) for line in images.lines(report.workers)]
 
 
-def _data_path(workers: Workers) -> str:
-    """What the loader could give, and what its time goes into."""
-    parts, supply = [], workers.supply
-    if supply is not None:
-        parts.append(f"by itself it could give about {number(supply.now)} samples/s")
-        others = [rate for rate in supply.rates if rate.workers == supply.saturates_at != workers.count]
-        parts += [f"{number(r.samples_per_second)} with {several(r.workers, 'worker')}, then no more" for r in others]
-    if len(workers.time_in) > 1:
-        looks = sum(kind.looks for kind in workers.time_in)
-        kinds = ", ".join(f"{kind.what} {kind.share:.0%}" for kind in workers.time_in)
-        parts.append(f"{kinds} ({looks} looks)")
-    if workers.disk_share is not None:
-        parts.append(f"{workers.disk_share:.0%} of what is read comes from disk")
-    if workers.idle_workers:
-        parts.append(f"an epoch has {workers.batches_per_epoch} batches: {workers.idle_workers} workers get none")
-    elif workers.short_epochs:
-        parts.append(f"workers start again for each epoch, of only {workers.batches_per_epoch} batches")
-    if workers.shapes_vary:
-        parts.append("shapes vary from batch to batch")
-    return " · ".join(parts)
-
-
-_IDLE = {
-    "data_wait": "waiting for data",
-    "launch": "the host could not issue work fast enough",
-    "sync": "the host was blocked, then had to issue work again",
-    "h2d": "copying to the GPU",
-    "comm": "waiting for other ranks",
-    "other": "the program's own code, and the GPU's own pauses",
-}
-
-
 def _gpu(gpu: Gpu) -> RenderableType:
     """Busy and idle time, and the kinds of kernels that took most."""
-    peak = f"memory peak {size(gpu.memory_peak)}" if gpu.memory_peak is not None else ""
-    power = ""
-    if gpu.power_watts is not None:
-        limit = f" of {gpu.power_limit_watts:.0f}" if gpu.power_limit_watts is not None else ""
-        power = f"power {gpu.power_watts:.0f}{limit} W"
-    used = f"MFU {gpu.mfu:.0%} of the rate measured" if gpu.mfu is not None else ""
+    head = Text("GPU: " + " · ".join(sentences.of_gpu(gpu)))
     if gpu.busy_share is None:
-        known = " · ".join(filter(None, [used, peak, power]))
-        return Text(f"GPU: {known or 'its busy and idle time is not known'}")
-    parts = [f"GPU: busy {gpu.busy_share:.0%} of a step, by {several(gpu.steps, 'step')} watched"]
-    if gpu.kernels_per_step is not None:
-        parts.append(f"{number(gpu.kernels_per_step)} kernels a step")
-    if gpu.tensor_share is not None:
-        parts.append(f"tensor cores about {gpu.tensor_share:.0%} of kernel time")
-    kinds = ", ".join(f"{kind.kind} {kind.share:.0%}" for kind in gpu.kinds[:4])
-    if gpu.dtype_shares:
-        kinds += "; in " + ", ".join(f"{of.dtype} {of.share:.0%}" for of in gpu.dtype_shares if of.share >= SMALL)
-    idle = [Text(f"  {i.share:5.1%} idle: {_IDLE[i.cause]}{_at(i.where)}") for i in gpu.idle if i.share >= SMALL]
-    return Group(Text(" · ".join(filter(None, [*parts, used, peak, power]))), Text(f"  kernels: {kinds}"), *idle)
+        return head
+    idle = [Text(f"  {i.share:5.1%} idle: {IDLE[i.cause]}{_at(i.where)}") for i in gpu.idle if i.share >= SMALL]
+    return Group(head, Text(f"  kernels: {sentences.of_kernels(gpu)}"), *idle)
 
 
 def _floor(floor: Floor) -> RenderableType:
@@ -290,12 +187,7 @@ def _at(where: list[Line]) -> str:
 
 def _lines(report: Report) -> list[RenderableType]:
     """Source lines by their share of the whole step."""
-    shown = []
-    for entry in report.ledger:
-        for line in entry.where:
-            shown.append((entry.share * line.share, entry.phase, line))
-    shown = sorted(shown, key=lambda item: -item[0])[:6]
-    shown = [item for item in shown if item[0] >= 0.01]
+    shown = sentences.costly_lines(report.ledger, 6)
     if not shown:
         return []
     table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim", pad_edge=False)
@@ -342,12 +234,9 @@ def _missing(report: Report) -> list[RenderableType]:
     }
     if report.floor is None or any(rung.estimate for rung in report.floor.rungs):
         said_above |= set(PHYSICAL)
-    by_reason: dict[str, list[str]] = {}
     without_gpu = not report.environment.gpus
-    for m in report.missing:
-        if m.what not in said_above and not (without_gpu and m.reason == NO_CUDA):
-            by_reason.setdefault(m.reason, []).append(m.what)
-    return [Text(f"not measured: {', '.join(what)}: {why}", style="dim") for why, what in by_reason.items()]
+    untold = [m for m in report.missing if m.what not in said_above and not (without_gpu and m.reason == NO_CUDA)]
+    return [Text(f"not measured: {', '.join(what)}: {why}", style="dim") for why, what in sentences.by_reason(untold)]
 
 
 def _footer(report: Report) -> list[RenderableType]:
@@ -355,15 +244,6 @@ def _footer(report: Report) -> list[RenderableType]:
     code = report.program.exit_code
     ended = [] if code in (0, None) else [Text(f"the program ended with exit code {code}", style="yellow")]
     return [*ended, Text(f"record and report.json in {folder}; again with: floorit report {folder}", style="dim")]
-
-
-def _untrained_hints(report: Report) -> list[RenderableType]:
-    if "imports torch" in report.summary:
-        return [
-            Text("A program started with python -I or -E, or in a container, is out of reach; so is one whose"),
-            Text("start-up script replaces PYTHONPATH instead of adding to it."),
-        ]
-    return [Text("A step is counted where backward() or torch.autograd.grad is called; inference has none.")]
 
 
 def show_environment(environment: Environment, stream: TextIO) -> None:

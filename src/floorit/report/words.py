@@ -9,6 +9,32 @@ from pathlib import Path
 from floorit.analyse.ledger import Line
 from floorit.stats import Estimate, seconds
 
+# What each phase is, and each cause for which a GPU is idle.
+PHASES = {
+    "data_wait": "waiting for the loader",
+    "h2d": "copying to the GPU",
+    "forward": "forward pass",
+    "loss": "loss",
+    "backward": "backward pass",
+    "recompute": "recomputing in backward",
+    "grad_sync": "waiting for other ranks",
+    "optimizer": "optimizer",
+    "sync": "blocked until the GPU was done",
+    "logging": "logging",
+    "checkpoint": "saving checkpoints",
+    "eval": "evaluation",
+    "epoch_gap": "starting the loader again",
+    "other": "your own code in the loop",
+    "unattributed": "not attributed to a line",
+}
+IDLE = {
+    "data_wait": "waiting for data",
+    "launch": "the host could not issue work fast enough",
+    "sync": "the host was blocked, then had to issue work again",
+    "h2d": "copying to the GPU",
+    "comm": "waiting for other ranks",
+    "other": "the program's own code, and the GPU's own pauses",
+}
 _UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
 
 

@@ -1,0 +1,150 @@
+"""What is said of a run in words, for the terminal and the page alike; lists of clauses, for either to join."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from floorit.analyse.gpu import Gpu
+from floorit.analyse.input import Workers
+from floorit.analyse.job import Job
+from floorit.analyse.ledger import Entry, Line
+from floorit.report.model import Missing, Report, RunFacts
+from floorit.report.words import duration, interval, number, several, size
+from floorit.stats import seconds
+
+SMALL = 0.005  # shares under this are not named one by one
+
+
+def of_run(run: RunFacts) -> list[str]:
+    """How much was recorded."""
+    facts = [f"{run.steps:,} steps ({run.warmup_steps} of them warm-up, {seconds(run.warmup_seconds)})"]
+    if run.epochs > 1:
+        facts.append(f"{run.epochs} epochs")
+    if run.accumulation > 1.01:
+        facts.append(f"{run.accumulation:.3g} batches an optimizer step")
+    if run.ranks > 1:
+        facts.append(f"{run.ranks} ranks; this is rank 0")
+    if run.border != "batches":
+        facts.append(f"a step lies between two {run.border}")
+    if run.counted_steps:
+        facts.append(f"{run.counted_steps:,} of them short and alike: timed as a whole, divided as the others")
+    if run.stopped:
+        facts.append("ended by --steps")
+    if run.compiled_steps:
+        facts.append(f"torch.compile ran in {len(run.compiled_steps)} of them")
+    return facts
+
+
+def warnings(report: Report) -> list[str]:
+    """What makes every figure doubtful."""
+    said = []
+    if report.run is not None and not report.run.steady:
+        said.append("not steady: later steps are not like earlier ones")
+    if report.machine is not None and report.machine.other_cores is not None:
+        others = f"other programs kept about {report.machine.other_cores:.1f} of {report.environment.cores} cores busy"
+        said.append(f"{others} and none was free: times are longer than they need be")
+    return said
+
+
+def of_job(job: Job) -> str:
+    """How long all of it takes."""
+    steps = f"{job.epochs or 0:,} epochs of {job.steps_per_epoch or 0:,} steps"
+    steps = steps if job.epochs and job.steps_per_epoch else f"{job.steps:,} steps"
+    whole = job.seconds
+    spread = f" ({duration(whole.low)} to {duration(whole.high)})" if whole.low < whole.high else ""
+    shares = ", ".join(f"{part.what} {part.share:.0%}" for part in job.shares if part.share >= SMALL)
+    return f"{steps}, {duration(whole.value)}{spread}: {shares}"
+
+
+def of_loader(workers: Workers) -> list[str]:
+    """Who makes the batches, and what that takes."""
+    if workers.count:
+        busy = f", {workers.busy_share:.0%} busy" if workers.busy_share is not None else ""
+        parts = [f"{several(workers.count, 'worker')}{busy}"]
+    else:
+        parts = ["no workers, the training process makes the batches itself"]
+    if workers.sample_seconds is not None:
+        parts.append(f"{interval(workers.sample_seconds)} a sample")
+    if workers.collate_seconds is not None:
+        parts.append(f"collate {seconds(workers.collate_seconds.value)} a batch")
+    if workers.send_seconds is not None and workers.receive_seconds is not None:
+        parts.append(f"sent in {seconds(workers.send_seconds)}, received in {seconds(workers.receive_seconds)}")
+    if workers.queue_empty_share is not None and workers.queue_mean is not None:
+        parts.append(
+            f"queue empty {workers.queue_empty_share:.0%} of the times a batch was wanted"
+            f" ({workers.queue_mean:.1f} waiting on average)"
+        )
+    return parts
+
+
+def of_data_path(workers: Workers) -> list[str]:
+    """What the loader could give, and what its time goes into."""
+    parts, supply = [], workers.supply
+    if supply is not None:
+        parts.append(f"by itself it could give about {number(supply.now)} samples/s")
+        others = [rate for rate in supply.rates if rate.workers == supply.saturates_at != workers.count]
+        parts += [f"{number(r.samples_per_second)} with {several(r.workers, 'worker')}, then no more" for r in others]
+    if len(workers.time_in) > 1:
+        looks = sum(kind.looks for kind in workers.time_in)
+        kinds = ", ".join(f"{kind.what} {kind.share:.0%}" for kind in workers.time_in)
+        parts.append(f"{kinds} ({looks} looks)")
+    if workers.disk_share is not None:
+        parts.append(f"{workers.disk_share:.0%} of what is read comes from disk")
+    if workers.idle_workers:
+        parts.append(f"an epoch has {workers.batches_per_epoch} batches: {workers.idle_workers} workers get none")
+    elif workers.short_epochs:
+        parts.append(f"workers start again for each epoch, of only {workers.batches_per_epoch} batches")
+    if workers.shapes_vary:
+        parts.append("shapes vary from batch to batch")
+    return parts
+
+
+def of_gpu(gpu: Gpu) -> list[str]:
+    """How busy it was, and with what."""
+    parts = []
+    if gpu.busy_share is not None:
+        parts.append(f"busy {gpu.busy_share:.0%} of a step, by {several(gpu.steps, 'step')} watched")
+        if gpu.kernels_per_step is not None:
+            parts.append(f"{number(gpu.kernels_per_step)} kernels a step")
+        if gpu.tensor_share is not None:
+            parts.append(f"tensor cores about {gpu.tensor_share:.0%} of kernel time")
+    if gpu.mfu is not None:
+        parts.append(f"MFU {gpu.mfu:.0%} of the rate measured")
+    if gpu.memory_peak is not None:
+        parts.append(f"memory peak {size(gpu.memory_peak)}")
+    if gpu.power_watts is not None:
+        limit = f" of {gpu.power_limit_watts:.0f}" if gpu.power_limit_watts is not None else ""
+        parts.append(f"power {gpu.power_watts:.0f}{limit} W")
+    return parts or ["its busy and idle time is not known"]
+
+
+def of_kernels(gpu: Gpu) -> str:
+    """The kinds of kernels that took most, and the types of number that they computed in."""
+    kinds = ", ".join(f"{kind.kind} {kind.share:.0%}" for kind in gpu.kinds[:4])
+    if gpu.dtype_shares:
+        kinds += "; in " + ", ".join(f"{of.dtype} {of.share:.0%}" for of in gpu.dtype_shares if of.share >= SMALL)
+    return kinds
+
+
+def costly_lines(ledger: list[Entry], most: int) -> list[tuple[float, str, Line]]:
+    """Source lines by their share of the whole step, with the phase; those under a hundredth are chance."""
+    found = [(entry.share * line.share, entry.phase, line) for entry in ledger for line in entry.where]
+    return [item for item in sorted(found, key=lambda item: -item[0])[:most] if item[0] >= 0.01]
+
+
+def by_reason(missing: Iterable[Missing]) -> list[tuple[str, list[str]]]:
+    """What could not be measured, each reason once."""
+    found: dict[str, list[str]] = {}
+    for m in missing:
+        found.setdefault(m.reason, []).append(m.what)
+    return list(found.items())
+
+
+def hint_untrained(report: Report) -> str:
+    """What to know of a program in which no training was seen."""
+    if "imports torch" in report.summary:
+        return (
+            "A program started with python -I or -E, or in a container, is out of reach; so is one whose start-up"
+            " script replaces PYTHONPATH instead of adding to it."
+        )
+    return "A step is counted where backward() or torch.autograd.grad is called; inference has none."
