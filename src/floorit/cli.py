@@ -260,6 +260,8 @@ def _leave_page(folder: Path, options: argparse.Namespace, draw: Callable[[], Pa
         path = draw()
     except OSError as error:
         print(f"floorit: the page cannot be written: {error.strerror} ({folder})", file=sys.stderr)
+    except Exception as error:  # a fault of ours must not become the program's exit code
+        print(f"floorit: the page cannot be drawn: {error!r}", file=sys.stderr)
     else:
         if not options.quiet:
             print(f"the same as a page, to read and to pass on: {words.relative(str(path))}", file=sys.stderr)

@@ -32,6 +32,8 @@ ROW = np.dtype(
         ("seconds", "<f4", (_P,)),
     ]
 )
+# A stretch that the program has named: in which row and phase, calls that began there, its own seconds.
+NAMED_ROW = np.dtype([("row", "<u4"), ("name", "<u2"), ("phase", "u1"), ("calls", "<u4"), ("seconds", "<f8")])
 DEVICE_ROW = np.dtype([("row", "<u4"), ("seconds", "<f4", (_P,))])
 FETCH = np.dtype(
     [
@@ -59,6 +61,7 @@ _LISTED = {
     "operations": "operations",
     "override": "overrides",
     wire.FLOPS: "counts",
+    "named": "named_elsewhere",
 }
 _NANO = 1e-9
 _MOST, _MOST_SAMPLES = 0xFFFF, 0xFFFFFFFF
@@ -168,6 +171,8 @@ class Process:
         self.shapes: list[dict[str, Any]] = []  # of the first batches of each loader
         self.operations: list[dict[str, Any]] = []  # on images, in the batches that were watched
         self.overrides: list[dict[str, Any]] = []  # what became of each, as it changed
+        self.names: dict[int, dict[str, Any]] = {}  # that the program has given to stretches of its own
+        self.named_elsewhere: list[dict[str, Any]] = []  # the same in workers and other threads, added up
         self.losses: list[float] | None = None  # of its backward passes, where they were asked for
         self.memory_errors: list[dict[str, Any]] = []  # each time that memory ran out
         self.ddp: dict[str, Any] | None = None
@@ -183,7 +188,7 @@ class Process:
         self._played: int | None = None  # numbers of the log
         self._places: dict[tuple[int, int], Place] = {}
         self._stacks: dict[tuple[int, int], tuple[Place, ...]] = {}
-        self._parts: dict[str, list[Rows]] = {"rows": [], "device": [], "fetches": []}
+        self._parts: dict[str, list[Rows]] = {"rows": [], "device": [], "fetches": [], "named": []}
 
     @property
     def rows(self) -> Rows:
@@ -194,6 +199,11 @@ class Process:
     def device(self) -> Rows:
         """Device seconds of some rows."""
         return self._table("device", DEVICE_ROW)
+
+    @property
+    def named(self) -> Rows:
+        """Stretches of the training thread that the program has named, by row and phase."""
+        return self._table("named", NAMED_ROW)
 
     @property
     def fetches(self) -> Rows:
@@ -254,6 +264,10 @@ class Process:
         replay.feed(words)
         self.add_rows(replay.rows)
         replay.rows.clear()
+        if replay.named:
+            table = [(n.row, n.name, n.phase, n.calls, n.nanoseconds * _NANO) for n in replay.named]
+            self._parts["named"].append(np.array(table, NAMED_ROW))
+            replay.named.clear()
         pid = self.key[1]
         for look in replay.looks:
             self._looked(pid, look.time, look.phase, look.iterator, look.stack, look.leaf)
@@ -300,7 +314,7 @@ class Process:
     def _note(self, kind: str | None, note: dict[str, Any]) -> None:
         if kind == "process":
             self.facts = note
-        elif kind in ("loader", "iterator", "optimizer"):
+        elif kind in ("loader", "iterator", "optimizer", "name"):
             getattr(self, kind + "s")[note["id"]] = note
         elif kind == "place":
             self._places[note["pid"], note["id"]] = _place(note)

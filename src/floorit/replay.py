@@ -31,7 +31,7 @@ from floorit.record.wire import (
 _LOADING = (DATA_WAIT, EPOCH_GAP)
 
 # What began a row.
-START, BATCH, EXHAUSTED, OPTIMIZER_STEP, BACKWARD_CALL = range(5)
+START, BATCH, EXHAUSTED, OPTIMIZER_STEP, BACKWARD_CALL, TOLD = range(6)
 # What was seen in a row.
 GRAD_FORWARD, NO_GRAD_FORWARD, COMPILED, ANOMALY, WINDOW, NAP = 1, 2, 4, 8, 16, 32
 _LASTING = GRAD_FORWARD | ANOMALY  # which a nap does not see, and which last
@@ -112,12 +112,23 @@ class Nap:
             spent[phase] += round(divided * share)
 
 
+class Named(msgspec.Struct):
+    """Calls that began in a row of a stretch that the program has named, and its own time in a phase of it."""
+
+    row: int
+    name: int
+    phase: int
+    calls: int
+    nanoseconds: int
+
+
 class _Moment(msgspec.Struct):
     """A point in an open row at which it may have to be split."""
 
     time: int
     spent: list[int]
     backwards: int
+    named: dict[tuple[int, int], list[int]]
 
 
 class Replay:
@@ -130,6 +141,9 @@ class Replay:
         self.stretches: list[Stretch] = []  # named since they were last taken
         self.spans: list[Span] = []  # named since they were last taken
         self.device: list[tuple[int, list[float]]] = []  # (number of the row, device seconds by phase)
+        self.named: list[Named] = []  # since they were last taken
+        self._names: list[int] = []  # stretches of the program's own that are open, outermost first
+        self._named: dict[tuple[int, int], list[int]] = {}  # (name, phase) -> calls and nanoseconds in the open row
         self._number = 0
         self._row = Row(START)
         self._ready = NO_QUEUE
@@ -198,6 +212,9 @@ class Replay:
             if self._in_window:
                 self._span(since, clock.current, self._line)
                 self._spanned(Span(since, now, kind - wire.LEAF, place))
+            if self._names:
+                self._name_time(since, clock.current)
+                self._name_time(now, kind - wire.LEAF, since)
             clock.passes(now)
             clock.leaf(kind - wire.LEAF, max(0, now - since))
             return
@@ -206,6 +223,8 @@ class Replay:
         if self._line:
             self._stretch(now)
         self._line = self._lines.pop(now, 0) if self._lines else 0
+        if self._names:
+            self._name_time(now, clock.current)
         clock.passes(now)
         if self._marked is not None and kind not in (wire.READY, wire.COMPILED):
             self._marked.append(clock.current)
@@ -366,6 +385,24 @@ class Replay:
         self._row.backwards = self._row.backwards or 1
         self._stepped_by(optimizer)
 
+    def _named_in(self, name: int) -> None:
+        self._names.append(name)
+        self._named.setdefault((name, self.clock.current), [0, 0])[0] += 1
+
+    def _named_out(self, name: int) -> None:
+        if name in self._names:
+            last = len(self._names) - 1 - self._names[::-1].index(name)
+            del self._names[last]
+
+    def _name_time(self, now: int, phase: int, since: int | None = None) -> None:
+        """What passed up to now was the innermost name's own."""
+        passed = max(now - max(self.clock.since, since or 0), 0)
+        self._named.setdefault((self._names[-1], phase), [0, 0])[1] += passed
+
+    def _step_ends(self, _: int) -> None:
+        self._cut(TOLD, self._row.iterator)
+        self._batch_since_step = self._border_since_backward = True  # no border of theirs comes before the next
+
     def _failed(self, _: int) -> None:
         """Nothing can be relied upon to end: begin again from outside."""
         self.clock.open.clear()
@@ -411,6 +448,15 @@ class Replay:
         self._pending_stretches.clear()
         if self._marked is not None:
             self._marked[:] = [phase if marked == PENDING else marked for marked in self._marked]
+        self._settle_named(phase)
+
+    def _settle_named(self, phase: int) -> None:
+        """What was pending has a name now."""
+        for name, pending in [key for key in self._named if key[1] == PENDING]:
+            calls, passed = self._named.pop((name, pending))
+            known = self._named.setdefault((name, phase), [0, 0])
+            known[0] += calls
+            known[1] += passed
 
     # -- rows ----------------------------------------------------------------------------------------------------
 
@@ -438,7 +484,8 @@ class Replay:
             self._cut(BACKWARD_CALL, self._row.iterator)
 
     def _moment(self) -> _Moment:
-        return _Moment(self.clock.since, self.clock.spent[:], self._row.backwards)
+        named = {key: value[:] for key, value in self._named.items()}
+        return _Moment(self.clock.since, self.clock.spent[:], self._row.backwards, named)
 
     def _split(self, moment: _Moment, opened: int) -> None:
         """End the open row at an earlier moment; what came since belongs to a row that began then."""
@@ -449,7 +496,12 @@ class Replay:
         self._row = Row(opened, row.iterator, row.samples, backwards=row.backwards - moment.backwards, flags=flags)
         row.backwards = moment.backwards
         clock.spent[:] = [total - part for total, part in zip(clock.spent, before, strict=True)]
+        named, self._named = self._named, moment.named
+        for key, (calls, passed) in moment.named.items():
+            since = named.setdefault(key, [0, 0])
+            since[:] = [since[0] - calls, since[1] - passed]
         self._close(row, moment.time, before)
+        self._named = named
 
     def _cut(self, opened: int, iterator: int) -> None:
         row, self._row = self._row, self._begin(opened, iterator)
@@ -466,6 +518,10 @@ class Replay:
                 self._closely.append(row)
         elif row.opened == BATCH:
             self._nap.divide(row.spent)
+        if self._named:
+            self._settle_named(self.clock.base if self.clock.settled is None else self.clock.settled)
+            self.named += [Named(self._number, *key, *spent) for key, spent in self._named.items() if any(spent)]
+            self._named = {}
         self.rows.append(row)
         self._number += 1
 
@@ -492,4 +548,7 @@ _HANDLERS = {
     wire.NAP_IN: Replay._nap_in,
     wire.NAP_OUT: Replay._nap_out,
     wire.NAP_STEP: Replay._nap_step,
+    wire.NAMED_IN: Replay._named_in,
+    wire.NAMED_OUT: Replay._named_out,
+    wire.STEP_ENDS: Replay._step_ends,
 }

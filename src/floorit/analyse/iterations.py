@@ -60,27 +60,37 @@ class Iterations(msgspec.Struct, frozen=True, kw_only=True):
 def find(process: Process, warmup: int | None = None) -> Iterations | None:
     """The iterations of a process, or None if it never trained; `warmup` of them, where the user knows how many."""
     rows = process.rows
-    if not len(rows) or not int(rows["backwards"].sum()):
+    told = rows["opened"] == replay.TOLD
+    if not len(rows) or not (int(rows["backwards"].sum()) or told.any()):
         return None
     training, evaluation = _passes(rows)
     steps = int(rows["steps"].astype(np.int64).sum())
     in_pass = np.isin(rows["iterator"], list(training))
     batches = (rows["opened"] == replay.BATCH) & in_pass
-    if batches.any() and steps <= STEPS_PER_BATCH * int(batches.sum()):
+    if told.any():
+        border, ends = "calls of floorit.step", np.append(told[1:], False)
+        begins, ended = _between_ends(ends)
+    elif batches.any() and steps <= STEPS_PER_BATCH * int(batches.sum()):
         left = _left_early(rows, batches)
         border, begins = "batches", batches & ~left
         ended = (rows["opened"] == replay.EXHAUSTED) | left
     else:
         border = "optimizer steps" if steps else "backward passes"
         ends = _last_steps(rows["optimizers"]) if steps else rows["backwards"] > 0
-        begins = np.concatenate([[True], ends[:-1]])
-        begins[np.flatnonzero(ends)[-1] + 1 :] = False
-        ended = np.zeros(len(rows), bool)
-        ended[np.flatnonzero(ends)[-1] + 1 :] = True  # after the last step nothing trains
+        begins, ended = _between_ends(ends)
     kind = _kinds(rows, evaluation, ended)
     of_row = np.cumsum(begins).astype(np.int64) - 1
     kind[of_row < 0] = BETWEEN
     return _build(process, border, kind, of_row, training, evaluation, warmup)
+
+
+def _between_ends(ends: Bools) -> tuple[Bools, Bools]:
+    """Rows with which an iteration begins, and those after the last one, where rows are known that end one."""
+    last = int(np.flatnonzero(ends)[-1])
+    begins = np.concatenate([[True], ends[:-1]])
+    begins[last + 1 :] = False
+    ended: Bools = np.arange(len(ends)) > last  # after the last step nothing trains
+    return begins, ended
 
 
 def _passes(rows: Rows) -> tuple[set[int], set[int]]:

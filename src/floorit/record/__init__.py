@@ -7,6 +7,14 @@ from types import CodeType, FunctionType
 
 from .imports import after_import
 
+# What `floorit.span` and `floorit.step` look for: None until torch is imported, then a Names.
+names = None
+
+
+def is_compiling():
+    """Whether torch.compile traces the call."""
+    return False
+
 
 def arm(folder):
     """Wait for torch; a process that never imports it is left alone."""
@@ -19,6 +27,7 @@ def _install(folder, torch):
     from .wire import FIXES, LOSSES, REPLAY
 
     session = Session(folder, torch)
+    globals().update(names=session.names, is_compiling=torch.compiler.is_dynamo_compiling)
     for name, install in probes.ALL:
         try:
             install(session)

@@ -11,6 +11,7 @@ from . import wire
 from .compiling import compilations
 from .lines import LineTrack
 from .log import Log
+from .names import Names
 from .operations import Operations
 from .patch import Hooks, LeanHooks, Patches
 from .sampler import Sampler, caller
@@ -66,6 +67,7 @@ class Session:
         self.recomputing = 0  # activation checkpoints that are being computed again
         self.make_counting = lambda: None  # in a floor run: what counts the operations of a few steps
         self.windows = Windows(self)
+        self.names = Names(self)
         self._device = None  # the GPU that the training thread uses
         self._peak_read = 0.0
         os.register_at_fork(before=self._before_fork, after_in_child=self._forked)
@@ -233,6 +235,7 @@ class Session:
         if self.traced:
             traced, self.traced = self.traced, 0
             self.writer.note("traces", at=time.perf_counter(), seconds=traced * 1e-9)
+        self.names.tell()
         if not self.is_worker:
             self._look_for_compilation()
             if self._device is not None and time.perf_counter() - self._peak_read > PEAK_EVERY:
@@ -359,6 +362,7 @@ class Session:
         self.syncs = {}
         self.received = [0, 0]
         self.traced = 0
+        self.names.forget()
         del self.fetches[:]
         self.announced = False
         self._unsettle()

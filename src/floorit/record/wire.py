@@ -68,7 +68,10 @@ LEAF = 64  # + phase: it began as many nanoseconds ago as the operand says, and 
     NAP_IN,  # from here on forward and backward passes and optimizers are not told of, but for NAP_STEP
     NAP_OUT,
     NAP_STEP,  # number of the optimizer, as in STEP_OUT
-) = range(96, 117)
+    NAMED_IN,  # a stretch begins that the program has named itself: number of its name
+    NAMED_OUT,
+    STEP_ENDS,  # the program itself says so
+) = range(96, 120)
 OF_LOSS, TRAINED, WITH_GRAD, TRAINING = 1, 2, 4, 8
 SAMPLES_SHIFT = 4
 LOSS_KNOWN, WITH_ANOMALY, WITHOUT_ACCUMULATING = 1, 2, 4

@@ -17,6 +17,7 @@ from floorit.analyse import (
     limit,
     machine,
     memory,
+    named,
     overrides,
     ranks,
     settings,
@@ -142,6 +143,7 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
         machine=vital,
         syncs=points,
         settings=in_force,
+        spans=named.find(first.process, reader.workers_of(first.process), first.iterations, first.ledger),
         habits=habits.find(run.read, first.ledger, points, reader.workers_of(first.process)),
         findings=findings,
         missing=[

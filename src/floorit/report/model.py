@@ -12,6 +12,7 @@ from floorit.analyse.job import Job
 from floorit.analyse.ledger import Entry
 from floorit.analyse.machine import Machine
 from floorit.analyse.memory import OutOfMemory
+from floorit.analyse.named import Named
 from floorit.analyse.overrides import Override
 from floorit.analyse.parts import Part
 from floorit.analyse.settings import Setting
@@ -101,6 +102,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     syncs: list[SyncPoint]
     settings: list[Setting]
     overrides: list[Override] = []  # fixes applied from outside
+    spans: list[Named] = []  # stretches that the program has named itself
     habits: list[Habit] = []  # lines that took time, and what reading them says
     findings: list[Finding]
     out_of_memory: OutOfMemory | None = None

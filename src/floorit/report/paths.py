@@ -25,7 +25,7 @@ def with_short_paths(report: Report) -> Report:
         if not isinstance(value, msgspec.Struct):
             return value
         changes = {name: shown(getattr(value, name)) for name in value.__struct_fields__}
-        if "file" in changes:
+        if changes.get("file"):
             changes["file"] = short(changes["file"], known)
         if isinstance(value, Setting) and value.declared_at and value.declared_at.startswith("/"):
             file, _, line = value.declared_at.rpartition(":")

@@ -19,6 +19,7 @@ from floorit.diagnose.settings import word
 from floorit.hardware import Environment
 from floorit.report import findings, images, sentences
 from floorit.report import habits as of_source
+from floorit.report import named as of_names
 from floorit.report import overrides as of_overrides
 from floorit.report import parts as of_model
 from floorit.report.model import NO_CUDA, PHYSICAL, Report
@@ -82,6 +83,7 @@ def render(report: Report) -> RenderableType:
         ]
     else:
         parts += [_headline(report), *_job(report.job), Text(), _ledger(report.ledger), Text()]
+        parts += of_names.render(report.spans)
         if report.workers is not None:
             parts += [_workers(report.workers), *_images(report), Text()]
         if report.gpu is not None:

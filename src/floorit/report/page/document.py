@@ -14,7 +14,7 @@ import msgspec
 from markupsafe import Markup
 
 from floorit.diagnose.settings import word
-from floorit.report import words
+from floorit.report import named, words
 from floorit.stats import Estimate, prefixed, seconds
 
 # Characters with which data could end the element that it stands in, and those that end a line in a script.
@@ -85,6 +85,9 @@ def _environment() -> jinja2.Environment:
         percent=percent,
         spread=spread,
         sentence=sentence,
+        inside=named.inside,
+        large=named.large,
+        calls=named.calls,
     )
     return made
 
