@@ -38,6 +38,7 @@ MAY_IMPORT = {
         *("analyse", "diagnose", "events", "fixes", "hardware", "plan"),
         *("runfile", "stats", "truth", "record", "vitals"),
     },
+    "compare": {"analyse", "events", "hardware", "report", "runfile", "stats"},
     "launch": {"record", "hardware", "runfile"},
     "apart": set(),
     "imagebench": set(),  # a script of its own, run by the program's Python
@@ -58,6 +59,7 @@ MAY_IMPORT = {
     "cli": {
         "analyse",
         "commandline",
+        "compare",
         "demo",
         "fixes",
         "headroom",
@@ -97,6 +99,7 @@ MAY_INSTALL = {
     "fixes": {"msgspec"},
     "plan": {"msgspec"},
     "report": {"msgspec", "numpy", "rich"},
+    "compare": {"msgspec", "numpy", "rich"},
     "launch": {"msgspec"},
     "scan": {"libcst", "msgspec", "rich", "tomli"},
     "rating": {"torch"},
@@ -116,7 +119,7 @@ MAY_INSTALL = {
 # Pure: values in, values out. No torch, no other process, no clock.
 PURE = (
     *("clock", "replay", "events", "stats", "truth", "vitals", "declared", "analyse", "diagnose", "fixes", "plan"),
-    "report",
+    *("report", "compare"),
 )
 IMPURE_MODULES = {"torch", "subprocess", "time", "datetime", "random", "socket", "threading", "multiprocessing"}
 

@@ -30,6 +30,7 @@ from floorit import (
 from floorit.analyse import habits, trace
 from floorit.analyse.alternatives import Measured
 from floorit.commandline import FOLDER
+from floorit.compare import command as comparing
 from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
 from floorit.fixes import asked
@@ -313,6 +314,7 @@ _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "try": _try,
     "tune": _tune,
     "report": _report,
+    "compare": comparing.run,
     "scan": _scan,
     "demo": _demo,
     "env": _env,

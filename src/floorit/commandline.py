@@ -65,6 +65,17 @@ has what was proven: `floorit run --with floorit.toml train.py` trains with it. 
 with the same --out goes on.
 """
 
+_COMPARE_EXAMPLES = """\
+examples:
+  floorit compare floorit-runs/train-20261115-101500 floorit-runs/train-20261116-093000
+  floorit compare --json before after > compared.json
+  floorit compare --fail-if slower=5% before after      for a check that nobody watches
+
+Of each run there is one observation: what two runs of one program differ by is added to the interval, and `floorit try`
+is what proves less. Exit code: 0; 1 where --fail-if is given and the whole interval lies beyond its limit; 2 where the
+command line makes no sense or there is nothing to compare.
+"""
+
 _SCAN_EXAMPLES = """\
 examples:
   floorit scan                          the folder one is in
@@ -120,6 +131,7 @@ def parser() -> argparse.ArgumentParser:
     _add_try(verbs)
     _add_tune(verbs)
     _add_report(verbs)
+    _add_compare(verbs)
     _add_scan(verbs)
     _add_demo(verbs)
     env = verbs.add_parser("env", help="describe this machine and the torch that programs would use")
@@ -265,6 +277,23 @@ def _add_report(verbs: _Verbs) -> None:
     _add_warmup(report)
     report.add_argument("--json", action="store_true", help="print report.json instead")
     report.set_defaults(verb="report")
+
+
+def _add_compare(verbs: _Verbs) -> None:
+    compared = verbs.add_parser(
+        "compare",
+        help="say what changed between two recorded runs",
+        description="Lay two recorded runs side by side: speed, ledger, findings, settings, machine.",
+        epilog=_COMPARE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    compared.add_argument("a", type=Path, metavar="A", help="folder of the run before")
+    compared.add_argument("b", type=Path, metavar="B", help="folder of the run after")
+    compared.add_argument(
+        "--fail-if", metavar="slower=N%", help="exit code 1 where B is surely slower than A by more than that"
+    )
+    compared.add_argument("--json", action="store_true", help="as JSON")
+    compared.set_defaults(verb="compare")
 
 
 def _add_scan(verbs: _Verbs) -> None:
