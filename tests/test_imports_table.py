@@ -73,6 +73,7 @@ MAY_IMPORT = {
         "truth",
         "tune",
         "declared",
+        "events",
         "telemetry",
         "floorrun",
         "imagecosts",

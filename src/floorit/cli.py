@@ -33,8 +33,10 @@ from floorit.commandline import FOLDER
 from floorit.compare import command as comparing
 from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
+from floorit.events import read_record
 from floorit.fixes import asked
-from floorit.report import beside, build, model, terminal, words
+from floorit.report import beside, build, markdown, model, sheet, terminal, trained, words
+from floorit.report import trace as trace_file
 from floorit.scan.finding import Finding
 from floorit.trial import arms, attempt, store
 from floorit.trial.table import render as render_trials
@@ -286,11 +288,31 @@ def _newest() -> Path:
 
 
 def _report(options: argparse.Namespace) -> int:
-    report = build.build(options.folder or _newest(), options.warmup)
+    folder = options.folder or _newest()
+    if options.csv or options.trace is not None:
+        return _export(folder, options)
+    report = build.build(folder, options.warmup)
     if options.json:
         sys.stdout.buffer.write(model.to_json(report))
+    elif options.markdown:
+        sys.stdout.write(markdown.render(report))
     else:
         terminal.show(report, sys.stdout)
+    return 0
+
+
+def _export(folder: Path, options: argparse.Namespace) -> int:
+    """The steps one by one: as a sheet, or as a time line."""
+    run = build.load_run(folder, options.warmup)
+    if options.csv:
+        sys.stdout.write(sheet.render(trained.of_record(read_record(folder / runfile.RECORD), run.warmup)))
+        return 0
+    made = trace_file.make(folder, run)
+    try:
+        options.trace.write_bytes(trace_file.to_json(made))
+    except OSError as error:
+        raise OutputError(f"{options.trace} cannot be written: {error.strerror}") from None
+    print(f"floorit: {trace_file.said(made)} in {words.relative(str(options.trace))}", file=sys.stderr)
     return 0
 
 

@@ -65,6 +65,14 @@ has what was proven: `floorit run --with floorit.toml train.py` trains with it. 
 with the same --out goes on.
 """
 
+_REPORT_EXAMPLES = """\
+examples:
+  floorit report floorit-runs/train-20261115-101500
+  floorit report --markdown > result.md
+  floorit report --csv floorit-runs/train-20261115-101500 > steps.csv
+  floorit report --trace steps.json       open it in ui.perfetto.dev or chrome://tracing
+"""
+
 _COMPARE_EXAMPLES = """\
 examples:
   floorit compare floorit-runs/train-20261115-101500 floorit-runs/train-20261116-093000
@@ -270,12 +278,18 @@ def _add_report(verbs: _Verbs) -> None:
         "report",
         help="draw the report of a recorded run again",
         description="Draw the report again, from the record alone.",
-        epilog="example:\n  floorit report floorit-runs/train-20261115-101500",
+        epilog=_REPORT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     report.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=f"default: the newest in {FOLDER}/")
     _add_warmup(report)
-    report.add_argument("--json", action="store_true", help="print report.json instead")
+    form = report.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print report.json instead")
+    form.add_argument("--markdown", action="store_true", help="print tables for an issue or a sheet instead")
+    form.add_argument("--csv", action="store_true", help="print every step with its phases instead")
+    form.add_argument(
+        "--trace", type=Path, metavar="FILE", help="write a time line of the steps, which ui.perfetto.dev opens"
+    )
     report.set_defaults(verb="report")
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from floorit.errors import RecordError
 from floorit.qualnames import qualname
 from floorit.record import wire
-from floorit.replay import Replay, Row
+from floorit.replay import NEVER, Replay, Row
 
 _P = len(wire.PHASES)
 ROW = np.dtype(
@@ -102,7 +102,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Span(msgspec.Struct, frozen=True):
-    """Time of the training thread in one phase, inside of the kernel window. Nanoseconds."""
+    """Time of the training thread in one phase. Nanoseconds."""
 
     begin: int
     end: int
@@ -149,7 +149,9 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 class Process:
     """One process's record, as far as it has been read."""
 
-    def __init__(self) -> None:
+    def __init__(self, spans_in: tuple[int, int] = NEVER) -> None:
+        """`spans` are of the kernel window, and of what lies between the two moments `spans_in`, in nanoseconds."""
+        self._spans_in = spans_in
         self.facts: dict[str, Any] = {}
         self.loaders: dict[int, dict[str, Any]] = {}
         self.iterators: dict[int, dict[str, Any]] = {}
@@ -269,7 +271,7 @@ class Process:
 
     def _player(self, now: int = 0) -> Replay:
         if self._replay is None:
-            self._replay = Replay(round(float(self.facts.get("started") or 0) / _NANO) or now)
+            self._replay = Replay(round(float(self.facts.get("started") or 0) / _NANO) or now, self._spans_in)
         return self._replay
 
     def add_rows(self, rows: list[Row]) -> None:
@@ -348,8 +350,9 @@ def _columns(row: Row) -> tuple[Any, ...]:
 class RecordReader:
     """Reads the files of a record as they grow. Runs nothing that is in them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, spans_in: tuple[int, int] = NEVER) -> None:
         self.folder = folder
+        self._spans_in = spans_in
         self._offsets: dict[Path, int] = {}
         self.processes: dict[Path, Process] = {}
         self.workers: dict[Path, Process] = {}
@@ -358,7 +361,7 @@ class RecordReader:
         """Take in what has been appended since the last call."""
         for path in sorted(self.folder.glob("*.rec")):
             kind = self.workers if path.name.startswith("workers-") else self.processes
-            process = kind.setdefault(path, Process())
+            process = kind.setdefault(path, Process(self._spans_in))
             for tag, payload in self._new_frames(path):
                 try:
                     process.add(tag, payload)
@@ -384,10 +387,10 @@ class RecordReader:
         return self.workers.get(self.folder / f"workers-{host}-{pid}.rec")
 
 
-def read_record(folder: Path) -> RecordReader:
-    """The whole record in a folder."""
+def read_record(folder: Path, spans_in: tuple[int, int] = NEVER) -> RecordReader:
+    """The whole record in a folder; with the phases one by one between two moments."""
     if not folder.is_dir():
         raise RecordError(f"no record in {folder}")
-    reader = RecordReader(folder)
+    reader = RecordReader(folder, spans_in)
     reader.read()
     return reader

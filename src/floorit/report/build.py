@@ -38,10 +38,13 @@ from floorit.stats import mean, rate
 
 def build(folder: Path, warmup: int | None = None) -> Report:
     """The report of the record in `folder`; with another number of steps to leave out than the run was given."""
+    return assemble(folder, load_run(folder, warmup), read_record(folder / RECORD))
+
+
+def load_run(folder: Path, warmup: int | None = None) -> RunFile:
+    """The run in `folder`, with another number of steps to leave out where one is given."""
     run = load(folder)
-    if warmup is not None:
-        run = msgspec.structs.replace(run, warmup=warmup)
-    return assemble(folder, run, read_record(folder / RECORD))
+    return run if warmup is None else msgspec.structs.replace(run, warmup=warmup)
 
 
 def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
