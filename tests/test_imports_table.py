@@ -39,6 +39,7 @@ MAY_IMPORT = {
         *("runfile", "stats", "truth", "record", "vitals"),
     },
     "compare": {"analyse", "events", "hardware", "report", "runfile", "stats"},
+    "watch": {"analyse", "declared", "events", "report", "runfile", "stats", "vitals"},
     "launch": {"record", "hardware", "runfile"},
     "apart": set(),
     "imagebench": set(),  # a script of its own, run by the program's Python
@@ -79,6 +80,7 @@ MAY_IMPORT = {
         "imagecosts",
         "usage",
         "trial",
+        "watch",
     },
 }
 
@@ -101,6 +103,7 @@ MAY_INSTALL = {
     "plan": {"msgspec"},
     "report": {"msgspec", "numpy", "rich"},
     "compare": {"msgspec", "numpy", "rich"},
+    "watch": {"msgspec", "numpy", "rich"},
     "launch": {"msgspec"},
     "scan": {"libcst", "msgspec", "rich", "tomli"},
     "rating": {"torch"},

@@ -43,6 +43,7 @@ from floorit.trial.table import render as render_trials
 from floorit.truth import Scale
 from floorit.tune import search
 from floorit.tune.table import render as render_search
+from floorit.watch import command as watching
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -301,6 +302,10 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
+def _watch(options: argparse.Namespace) -> int:
+    return watching.run(options.folder or _newest())
+
+
 def _export(folder: Path, options: argparse.Namespace) -> int:
     """The steps one by one: as a sheet, or as a time line."""
     run = build.load_run(folder, options.warmup)
@@ -337,6 +342,7 @@ _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "tune": _tune,
     "report": _report,
     "compare": comparing.run,
+    "watch": _watch,
     "scan": _scan,
     "demo": _demo,
     "env": _env,

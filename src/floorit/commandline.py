@@ -140,6 +140,7 @@ def parser() -> argparse.ArgumentParser:
     _add_tune(verbs)
     _add_report(verbs)
     _add_compare(verbs)
+    _add_watch(verbs)
     _add_scan(verbs)
     _add_demo(verbs)
     env = verbs.add_parser("env", help="describe this machine and the torch that programs would use")
@@ -308,6 +309,19 @@ def _add_compare(verbs: _Verbs) -> None:
     )
     compared.add_argument("--json", action="store_true", help="as JSON")
     compared.set_defaults(verb="compare")
+
+
+def _add_watch(verbs: _Verbs) -> None:
+    watched = verbs.add_parser(
+        "watch",
+        help="look on while a run is recorded",
+        description="Show a run while it is recorded: how far it is, where the last minute went, what limits it so far."
+        " It only reads the files of the run. q or Ctrl-C ends the view, never the program.",
+        epilog="examples:\n  floorit watch\n  floorit watch floorit-runs/train-20261115-101500",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    watched.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=f"default: the newest in {FOLDER}/")
+    watched.set_defaults(verb="watch")
 
 
 def _add_scan(verbs: _Verbs) -> None:

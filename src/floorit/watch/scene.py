@@ -1,0 +1,130 @@
+"""What there is to see of a run at one moment, and what keeps it up to date from the run's files."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import msgspec
+
+from floorit import vitals
+from floorit.analyse import iterations, recent
+from floorit.analyse.recent import Recent
+from floorit.declared import gather
+from floorit.events import Process, RecordReader
+from floorit.report import build
+from floorit.report.model import Report
+from floorit.runfile import NAME, RECORD, RunFile, load
+
+REPORT_EVERY = 5.0  # seconds between two reports, at least
+REPORT_SHARE = 0.05  # of the time may go into them
+STALLED, STALLED_STEPS = 10.0, 5.0  # seconds without a step, and usual steps, after which that is said
+# Seconds without a word from a run after which it is over: where its processes are known to be gone, and anyway.
+# floorit itself writes of the machine every 10 seconds at least.
+GONE, SILENT = 20.0, 300.0
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """A run at one moment. None: not known, or not yet."""
+
+    folder: str
+    run: RunFile
+    steps: int = 0
+    recent: Recent | None = None
+    stalled: float | None = None  # seconds without a step, where that is unusual
+    machine: list[vitals.Sample] = []  # of the last minute
+    report: Report | None = None
+    report_steps: int = 0  # that were known when the report was made
+    seconds: float | None = None  # since it was started
+    over: str | None = None  # how it ended
+
+
+class Watcher:
+    """Reads the files of a run as they grow."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._reader = RecordReader(folder / RECORD)
+        self._run = load(folder)
+        self._report: Report | None = None
+        self._report_steps = 0
+        self._next_report = 0.0
+
+    def look(self) -> Scene:
+        """The run now."""
+        if self._run.exit_code is None:
+            self._run = load(self._folder)
+        self._reader.read()
+        processes = self._reader.run()
+        over = self._over(processes)
+        found = next(((p, i) for p in processes if (i := iterations.find(p)) is not None), None)
+        machine = _lately(vitals.load(self._folder))
+        scene = Scene(folder=str(self._folder), run=self._run, machine=machine, seconds=self._seconds(), over=over)
+        if found is None:
+            return scene
+        process, steps = found
+        self._renew(steps.count, is_last=over is not None)
+        lately = recent.look(process, steps, self._reader.workers_of(process))
+        return msgspec.structs.replace(
+            scene,
+            steps=steps.count,
+            recent=lately,
+            stalled=None if over else _stalled(process, lately, machine),
+            report=self._report,
+            report_steps=self._report_steps,
+        )
+
+    def _seconds(self) -> float | None:
+        """Since the start: of one that is over as it was measured, if it was."""
+        if self._run.exit_code is not None:
+            return self._run.seconds
+        return max(time.time() - self._run.started, 0.0)
+
+    def _over(self, processes: list[Process]) -> str | None:
+        if self._run.exit_code is not None:
+            return f"ended with exit code {self._run.exit_code}"
+        here = os.uname().nodename
+        is_gone = processes and all(p.key[0] == here and not _is_alive(p.key[1]) for p in processes)
+        if self._silence() > (GONE if is_gone else SILENT):
+            return "it was killed: nothing has been written since, and floorit did not see its end"
+        return None
+
+    def _silence(self) -> float:
+        """Seconds since any of its files was written to."""
+        files = [self._folder / vitals.NAME, self._folder / NAME, *self._reader.folder.glob("*.rec")]
+        return time.time() - max(path.stat().st_mtime for path in files if path.exists())
+
+    def _renew(self, steps: int, *, is_last: bool) -> None:
+        """Make the report anew, if it is time for that."""
+        began = time.monotonic()
+        if self._report_steps == steps or (began < self._next_report and not is_last):
+            return
+        run = self._run
+        if run.told is None:
+            run = msgspec.structs.replace(run, told=gather.gather(self._reader.run()))
+        self._report, self._report_steps = build.assemble(self._folder, run, self._reader), steps
+        took = time.monotonic() - began
+        self._next_report = time.monotonic() + max(REPORT_EVERY, took / REPORT_SHARE)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _lately(samples: list[vitals.Sample]) -> list[vitals.Sample]:
+    return [sample for sample in samples if sample.at > samples[-1].at - recent.SPAN]
+
+
+def _stalled(process: Process, lately: Recent, machine: list[vitals.Sample]) -> float | None:
+    """Seconds without a step, by the machine's samples, which go on; where they are more than steps have taken."""
+    if not machine or lately.mean is None:
+        return None
+    passed = machine[-1].at - float(process.rows["end"][-1])
+    return passed if passed > max(STALLED, STALLED_STEPS * lately.mean) else None
