@@ -47,13 +47,17 @@ def run(folder: Path) -> int:
 
 def _show(watcher: Watcher, console: Console, scene: Scene) -> Scene:
     """On a screen of its own, which is gone afterwards; the last scene."""
-    try:
-        with _keys() as keys, Live(render(scene, console), console=console, screen=True, auto_refresh=False) as shown:
+    shown = Live(render(scene, console), console=console, screen=True, auto_refresh=False)
+    with _keys() as keys:
+        try:
+            shown.start(refresh=True)
             while scene.over is None and not _is_asked_to_quit(keys):
                 scene = watcher.look()
                 shown.update(render(scene, console), refresh=True)
-    except KeyboardInterrupt:
-        pass
+        except KeyboardInterrupt:
+            pass
+        finally:
+            shown.stop()  # whenever it was interrupted, also while it began
     return scene
 
 
