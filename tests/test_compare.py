@@ -211,6 +211,16 @@ def test_as_text_it_fits_a_pipe(folders: dict[str, Path], capsys: pytest.Capture
     assert "\033" not in told
 
 
+def test_as_markdown_the_ledger_adds_up(folders: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compare", "--markdown", str(folders["data"]), str(folders["compute"])]) == 0
+    ledger = capsys.readouterr().out.partition("time went, in ms\n")[2].partition("\n## ")[0]
+    rows = [[cell.strip(" *") for cell in row.split("|")[1:-1]] for row in ledger.splitlines() if row.startswith("|")]
+    *phases, whole = rows[2:]
+    for column in (2, 3, 4):
+        assert sum(float(row[column]) for row in phases) == pytest.approx(float(whole[column]), abs=0.01)
+    assert whole[5] == f"{float(whole[3]) / float(whole[2]):.2f}x"
+
+
 def test_what_is_no_run_is_said_in_a_line(
     folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -43,7 +43,6 @@ from floorit.trial.table import render as render_trials
 from floorit.truth import Scale
 from floorit.tune import search
 from floorit.tune.table import render as render_search
-from floorit.watch import command as watching
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -303,7 +302,9 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _watch(options: argparse.Namespace) -> int:
-    return watching.run(options.folder or _newest())
+    from floorit.watch import command  # needs a terminal of a kind that Windows, which is told what it lacks, has not
+
+    return command.run(options.folder or _newest())
 
 
 def _export(folder: Path, options: argparse.Namespace) -> int:

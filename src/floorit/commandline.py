@@ -307,7 +307,9 @@ def _add_compare(verbs: _Verbs) -> None:
     compared.add_argument(
         "--fail-if", metavar="slower=N%", help="exit code 1 where B is surely slower than A by more than that"
     )
-    compared.add_argument("--json", action="store_true", help="as JSON")
+    form = compared.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="as JSON")
+    form.add_argument("--markdown", action="store_true", help="as tables for an issue or a sheet")
     compared.set_defaults(verb="compare")
 
 

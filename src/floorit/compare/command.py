@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from floorit.compare import comparison, limit
+from floorit.compare import comparison, limit, markdown
 from floorit.compare.table import render
 from floorit.report import terminal
 from floorit.report.words import relative
@@ -17,6 +17,8 @@ def run(options: argparse.Namespace) -> int:
     found = comparison.compare(comparison.read(options.a), comparison.read(options.b))
     if options.json:
         sys.stdout.buffer.write(comparison.to_json(found))
+    elif options.markdown:
+        sys.stdout.write(markdown.render(found))
     else:
         terminal.draw(render(found), sys.stdout)
     return 0 if allowed is None else _judge(found, allowed)

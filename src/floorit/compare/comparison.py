@@ -234,7 +234,8 @@ def _caveats(a: Side, b: Side, found: Speed | None, environment: list[Change]) -
     if found is None:
         said.append("one of them has fewer than two steps that count: there is no interval, so no claim of speed")
     elif found.unit == "steps":
-        said.append("samples a step are not known of both: steps a second are compared, whatever is in a step")
+        unknown = " and ".join(name for name, side in (("A", a), ("B", b)) if not side.pace.samples)
+        said.append(f"samples a step of {unknown} are not known: steps a second are compared, whatever is in a step")
     if _batch_differs(a, b):
         batches = f"{a.pace.samples:.4g} and {b.pace.samples:.4g} samples a step"
         said.append(f"{batches}: steps a second do not compare, samples a second do; times below are of a sample")

@@ -28,22 +28,22 @@ _EVALUATION = "eval."
 def render(report: Report) -> str:
     """All tables, in the order in which a person needs them."""
     report = with_short_paths(report)
-    parts = [f"# floorit: {report.summary}", *_section("The run", _run(report))]
+    parts = [f"# floorit: {report.summary}", *section("The run", _run(report))]
     if report.run is not None and report.step is not None:
-        parts += _section("Where a step's time went", _ledger(report.ledger, report.step))
-        parts += _section("What was found", _findings(report.findings))
-        parts += _section("What to do", _fixes(report.findings), _WHAT_IT_RESTS_ON)
-        parts += _section("Not advised", _not_advised(report.findings))
-        parts += _section("Loader", _loader(report.workers))
-        parts += _section("Operations on images, a sample", _operations(report.workers))
-        parts += _section("GPU", _gpu(report.gpu))
-        parts += _section("Calls that blocked until the GPU was done", _syncs(report.syncs))
-        parts += _section("The model's parts", _parts(report.parts), f"By {report.parts_how}.")
-        parts += _section("Floor", _floor(report.floor))
-        parts += _section("Settings in force", _settings(report.settings))
+        parts += section("Where a step's time went", _ledger(report.ledger, report.step))
+        parts += section("What was found", _findings(report.findings))
+        parts += section("What to do", _fixes(report.findings), _WHAT_IT_RESTS_ON)
+        parts += section("Not advised", _not_advised(report.findings))
+        parts += section("Loader", _loader(report.workers))
+        parts += section("Operations on images, a sample", _operations(report.workers))
+        parts += section("GPU", _gpu(report.gpu))
+        parts += section("Calls that blocked until the GPU was done", _syncs(report.syncs))
+        parts += section("The model's parts", _parts(report.parts), f"By {report.parts_how}.")
+        parts += section("Floor", _floor(report.floor))
+        parts += section("Settings in force", _settings(report.settings))
     else:
-        parts += _section("What was found", _findings(report.findings))
-    parts += _section("Not measured", _table(("what", "why"), [(m.what, m.reason) for m in report.missing]))
+        parts += section("What was found", _findings(report.findings))
+    parts += section("Not measured", table(("what", "why"), [(m.what, m.reason) for m in report.missing]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -52,12 +52,12 @@ _WHAT_IT_RESTS_ON = (
 )
 
 
-def _section(title: str, table: str, note: str = "") -> list[str]:
+def section(title: str, told: str, note: str = "") -> list[str]:
     """A heading and its table; neither where there is nothing to tell."""
-    return [f"## {title}", table, *([note] if note else [])] if table else []
+    return [f"## {title}", told, *([note] if note else [])] if told else []
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> str:
     """A table; the columns `right` hold numbers."""
     body = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
     if not body:
@@ -72,7 +72,7 @@ def _cell(value: object) -> str:
 
 def _facts(rows: Iterable[tuple[str, str | None]]) -> str:
     """A table of names and values, without those that are not known."""
-    return _table(("", ""), [(name, value) for name, value in rows if value])
+    return table(("", ""), [(name, value) for name, value in rows if value])
 
 
 def _run(report: Report) -> str:
@@ -132,17 +132,18 @@ def _ledger(entries: list[Entry], step: StepFacts) -> str:
         device = [_known_milli(entry.gpu_seconds)] * on_gpu
         at = place(entry.where[0]) if entry.where else ""
         meaning = PHASES[entry.phase]
-        rows.append((entry.phase, meaning, _milli(entry.seconds), f"{entry.share:.1%}", *device, at))
-    rows.append(("**all**", "", f"**{_milli(step.mean)}**", "**100%**", *[""] * on_gpu, ""))
-    return _table(head, rows, right=range(2, 4 + on_gpu))
+        rows.append((entry.phase, meaning, milli(entry.seconds), f"{entry.share:.1%}", *device, at))
+    rows.append(("**all**", "", f"**{milli(step.mean)}**", "**100%**", *[""] * on_gpu, ""))
+    return table(head, rows, right=range(2, 4 + on_gpu))
 
 
-def _milli(value: float) -> str:
+def milli(value: float) -> str:
+    """Seconds as milliseconds, for a column of them."""
     return f"{value * 1e3:.3f}"
 
 
 def _findings(found: list[Finding]) -> str:
-    return _table(
+    return table(
         ("", "finding", "of the step", "without it at most", "at", "evidence"),
         [
             (
@@ -165,7 +166,7 @@ def _fixes(found: list[Finding]) -> str:
         for row in [*map(_fix, finding.fixes), *([_rewrite(finding.rewrite)] if finding.rewrite is not None else [])]:
             against.setdefault(row, []).append(finding.code)
     rows = [(", ".join(codes), *row) for row, codes in against.items()]
-    return _table(("against", "change", "is", "predicted", "results", "effort"), rows)
+    return table(("against", "change", "is", "predicted", "results", "effort"), rows)
 
 
 def _fix(fix: FixAdvice) -> tuple[str, ...]:
@@ -181,7 +182,7 @@ def _rewrite(rewrite: Rewrite) -> tuple[str, ...]:
 
 def _not_advised(found: list[Finding]) -> str:
     vain = findings.in_vain(found) if found else []
-    return _table(("change", "why not"), [(", ".join(f"`{code}`" for code in codes), why) for why, codes in vain])
+    return table(("change", "why not"), [(", ".join(f"`{code}`" for code in codes), why) for why, codes in vain])
 
 
 def _loader(workers: Workers | None) -> str:
@@ -206,14 +207,14 @@ def _loader(workers: Workers | None) -> str:
 
 
 def _operations(workers: Workers | None) -> str:
-    return _table(
+    return table(
         ("operation", "setting", "calls", "ms", "share", "at"),
         [
             (
                 f"`{operation.name}`",
                 operation.setting or "",
                 f"{operation.calls:.3g}",
-                _milli(operation.seconds.value),
+                milli(operation.seconds.value),
                 f"{operation.share:.0%}",
                 place(operation.where) if operation.where is not None else "",
             )
@@ -235,7 +236,7 @@ def _gpu(gpu: Gpu | None) -> str:
 
 
 def _parts(parts: list[Part]) -> str:
-    return _table(
+    return table(
         ("part", "class", "forward, ms", "backward, ms", "again, ms", "of the step", "parameters"),
         [
             (
@@ -252,18 +253,18 @@ def _parts(parts: list[Part]) -> str:
 
 
 def _known_milli(value: float | None) -> str:
-    return "" if value is None else _milli(value)
+    return "" if value is None else milli(value)
 
 
 def _syncs(syncs: list[SyncPoint]) -> str:
-    return _table(
+    return table(
         ("call", "at", "a step", "ms a step", "without it"),
         [
             (
                 f"`{sync.op}`",
                 f"{sync.file}:{sync.line}",
                 f"{sync.per_step:.3g}",
-                _milli(sync.seconds),
+                milli(sync.seconds),
                 speedup(sync.gain) if sync.gain is not None else "",
             )
             for sync in syncs[:MOST_SYNCS]
@@ -275,15 +276,15 @@ def _syncs(syncs: list[SyncPoint]) -> str:
 def _floor(floor: Floor | None) -> str:
     if floor is None:
         return ""
-    rows = [(rung.name, f"{'about ' if rung.estimate else ''}{_milli(rung.seconds)}", rung.how) for rung in floor.rungs]
+    rows = [(rung.name, f"{'about ' if rung.estimate else ''}{milli(rung.seconds)}", rung.how) for rung in floor.rungs]
     estimated = any(rung.estimate for rung in floor.rungs)
     how = "an estimate; `floorit run --floor` measures it" if estimated else ""
-    return _table(("rung", "ms a step", "how"), [*rows, ("**gap**", f"**{floor.gap:.2f} times**", how)], right=(1,))
+    return table(("rung", "ms a step", "how"), [*rows, ("**gap**", f"**{floor.gap:.2f} times**", how)], right=(1,))
 
 
 def _settings(settings: list[Setting]) -> str:
     """What is known; of loaders that only evaluate, what was declared."""
-    return _table(
+    return table(
         ("setting", "in force", "set at", "declared", "declared at"),
         [
             (

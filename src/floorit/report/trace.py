@@ -221,7 +221,7 @@ def _lasting(interval: Interval, pid: int, tid: int, shift: int, category: str, 
 
 
 def _instant(name: str, at: int, pid: int, shift: int) -> Event:
-    return Event(name=name, ph="i", pid=pid, tid=_MARKS, ts=(at + shift) / _MICRO, cat="mark", s="p")
+    return Event(name=name, ph="i", pid=pid, tid=_MARKS, ts=(at + shift) / _MICRO, cat="mark", s="t")
 
 
 def _named(pid: int, name: str, place: int) -> list[Event]:

@@ -20,6 +20,7 @@ from floorit.runfile import NAME, RECORD, RunFile, load
 REPORT_EVERY = 5.0  # seconds between two reports, at least
 REPORT_SHARE = 0.05  # of the time may go into them
 STALLED, STALLED_STEPS = 10.0, 5.0  # seconds without a step, and usual steps, after which that is said
+KILLED = "killed: its end was not seen"
 # Seconds without a word from a run after which it is over: where its processes are known to be gone, and anyway.
 # floorit itself writes of the machine every 10 seconds at least.
 GONE, SILENT = 20.0, 300.0
@@ -36,7 +37,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     machine: list[vitals.Sample] = []  # of the last minute
     report: Report | None = None
     report_steps: int = 0  # that were known when the report was made
-    seconds: float | None = None  # since it was started
+    seconds: float | None = None  # since it was started; in all, of one that is over
     over: str | None = None  # how it ended
 
 
@@ -60,7 +61,8 @@ class Watcher:
         over = self._over(processes)
         found = next(((p, i) for p in processes if (i := iterations.find(p)) is not None), None)
         machine = _lately(vitals.load(self._folder))
-        scene = Scene(folder=str(self._folder), run=self._run, machine=machine, seconds=self._seconds(), over=over)
+        passed = self._seconds() if over != KILLED else None
+        scene = Scene(folder=str(self._folder), run=self._run, machine=machine, seconds=passed, over=over)
         if found is None:
             return scene
         process, steps = found
@@ -87,7 +89,7 @@ class Watcher:
         here = os.uname().nodename
         is_gone = processes and all(p.key[0] == here and not _is_alive(p.key[1]) for p in processes)
         if self._silence() > (GONE if is_gone else SILENT):
-            return "it was killed: nothing has been written since, and floorit did not see its end"
+            return KILLED
         return None
 
     def _silence(self) -> float:
