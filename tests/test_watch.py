@@ -216,7 +216,7 @@ def test_in_a_pipe_there_are_lines(tmp_path: Path) -> None:
     assert ended.stdout.count("\n") == 1
 
 
-@pytest.mark.parametrize("key", [b"q", b"\x03"])
+@pytest.mark.parametrize("key", [b"xq", b"\x03"])
 def test_a_key_ends_it_and_leaves_the_terminal_as_it_was(growing: Growing, key: bytes) -> None:
     ours, theirs = pty.openpty()
     before = termios.tcgetattr(theirs)

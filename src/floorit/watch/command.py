@@ -22,9 +22,8 @@ from floorit.watch.scene import Scene, Watcher
 from floorit.watch.view import line, render
 
 NICE = 10  # the program comes first, wherever the two share a core
-REFRESH = 1.0  # seconds between two looks
 PLAIN = 30.0  # seconds between two plain lines
-_QUIT = ("q", "Q")
+_QUIT = set(b"qQ")
 
 
 def run(folder: Path) -> int:
@@ -51,7 +50,7 @@ def _show(watcher: Watcher, console: Console, scene: Scene) -> Scene:
     with _keys() as keys:
         try:
             shown.start(refresh=True)
-            while scene.over is None and not _is_asked_to_quit(keys):
+            while scene.over is None and not _is_asked_to_quit(keys, watcher.pause):
                 scene = watcher.look()
                 shown.update(render(scene, console), refresh=True)
         except KeyboardInterrupt:
@@ -83,13 +82,13 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _is_asked_to_quit(keys: TextIO | None) -> bool:
+def _is_asked_to_quit(keys: TextIO | None, pause: float) -> bool:
     """Waits until it is time to look again, or a key is pressed."""
     if keys is None:
-        time.sleep(REFRESH)
+        time.sleep(pause)
         return False
-    ready, _, _ = select.select([keys], [], [], REFRESH)
-    return bool(ready) and keys.read(1) in _QUIT
+    ready, _, _ = select.select([keys], [], [], pause)
+    return bool(ready) and bool(_QUIT & set(os.read(keys.fileno(), 1024)))
 
 
 def _say(watcher: Watcher, stream: TextIO) -> None:
@@ -102,5 +101,5 @@ def _say(watcher: Watcher, stream: TextIO) -> None:
             said = now
         if scene.over is not None:
             return
-        time.sleep(REFRESH)
+        time.sleep(watcher.pause)
         scene = watcher.look()

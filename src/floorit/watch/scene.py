@@ -17,8 +17,8 @@ from floorit.report import build
 from floorit.report.model import Report
 from floorit.runfile import NAME, RECORD, RunFile, load
 
-REPORT_EVERY = 5.0  # seconds between two reports, at least
-REPORT_SHARE = 0.05  # of the time may go into them
+EVERY, REPORT_EVERY = 1.0, 5.0  # seconds between two looks and between two reports, at least
+SHARE, REPORT_SHARE = 0.05, 0.05  # of the time that may go into either
 STALLED, STALLED_STEPS = 10.0, 5.0  # seconds without a step, and usual steps, after which that is said
 KILLED = "killed: its end was not seen"
 # Seconds without a word from a run after which it is over: where its processes are known to be gone, and anyway.
@@ -51,9 +51,16 @@ class Watcher:
         self._report: Report | None = None
         self._report_steps = 0
         self._next_report = 0.0
+        self.pause = EVERY  # seconds until the next look is due
 
     def look(self) -> Scene:
         """The run now."""
+        began = time.monotonic()
+        scene = self._look()
+        self.pause = max(EVERY, (time.monotonic() - began) / SHARE)
+        return self._with_report(scene)
+
+    def _look(self) -> Scene:
         if self._run.exit_code is None:
             self._run = load(self._folder)
         self._reader.read()
@@ -66,16 +73,9 @@ class Watcher:
         if found is None:
             return scene
         process, steps = found
-        self._renew(steps.count, is_last=over is not None)
         lately = recent.look(process, steps, self._reader.workers_of(process))
-        return msgspec.structs.replace(
-            scene,
-            steps=steps.count,
-            recent=lately,
-            stalled=None if over else _stalled(process, lately, machine),
-            report=self._report,
-            report_steps=self._report_steps,
-        )
+        stalled = None if over else _stalled(process, lately, machine)
+        return msgspec.structs.replace(scene, steps=steps.count, recent=lately, stalled=stalled)
 
     def _seconds(self) -> float | None:
         """Since the start: of one that is over as it was measured, if it was."""
@@ -97,17 +97,18 @@ class Watcher:
         files = [self._folder / vitals.NAME, self._folder / NAME, *self._reader.folder.glob("*.rec")]
         return time.time() - max(path.stat().st_mtime for path in files if path.exists())
 
-    def _renew(self, steps: int, *, is_last: bool) -> None:
-        """Make the report anew, if it is time for that."""
+    def _with_report(self, scene: Scene) -> Scene:
+        """The scene with the last report, made anew if it is time for that."""
         began = time.monotonic()
-        if self._report_steps == steps or (began < self._next_report and not is_last):
-            return
-        run = self._run
-        if run.told is None:
-            run = msgspec.structs.replace(run, told=gather.gather(self._reader.run()))
-        self._report, self._report_steps = build.assemble(self._folder, run, self._reader), steps
-        took = time.monotonic() - began
-        self._next_report = time.monotonic() + max(REPORT_EVERY, took / REPORT_SHARE)
+        is_due = began >= self._next_report or scene.over is not None
+        if scene.steps != self._report_steps and is_due:
+            run = self._run
+            if run.told is None:
+                run = msgspec.structs.replace(run, told=gather.gather(self._reader.run()))
+            self._report, self._report_steps = build.assemble(self._folder, run, self._reader), scene.steps
+            now = time.monotonic()
+            self._next_report = now + max(REPORT_EVERY, (now - began) / REPORT_SHARE)
+        return msgspec.structs.replace(scene, report=self._report, report_steps=self._report_steps)
 
 
 def _is_alive(pid: int) -> bool:
