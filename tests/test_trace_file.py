@@ -14,14 +14,15 @@ import pytest
 from test_naps import closely, napping
 from test_replay import Thread
 
-from floorit import cli, replay
-from floorit.analyse import tracks
+from floorit import cli
+from floorit.analyse import series, tracks
 from floorit.analyse.tracks import Interval
-from floorit.events import Process, Span, read_record
+from floorit.events import Process, Span
 from floorit.record import wire
+from floorit.replay import Replay
 from floorit.report import trace
+from floorit.report.build import load
 from floorit.report.trained import Trained, of_record
-from floorit.runfile import load
 
 RECORDS = Path(__file__).parent / "records"
 AFTER = ("logging", "checkpoint", "epoch_gap", "eval")  # that count, where they follow the last step
@@ -37,25 +38,14 @@ def unpacked(kind: str, folder: Path) -> Path:
 # -- what happened when ---------------------------------------------------------------------------------------------
 
 
-def told(thread: Thread) -> Process:
-    """The record of a thread, with all its spans."""
+def test_a_step_that_was_not_looked_into_is_not_divided() -> None:
+    thread = Thread()
+    thread.replay = Replay(thread.time, spans_in=(0, 10_000))
+    napping(closely(thread, 2), 3).does(wire.NAP_OUT).batch()
     process = Process()
     process.add(wire.JSON_TAG, b'{"kind": "process", "pid": 1, "started": 1e-6}')
     process.add_rows(thread.rows())
-    process.spans = [Span(span.begin, span.end, span.phase, None) for span in thread.replay.spans]
-    return process
-
-
-class Told(Thread):
-    """One of which each phase is told."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.replay = replay.Replay(self.time, (0, 1 << 62))
-
-
-def test_a_step_that_was_not_looked_into_is_not_divided() -> None:
-    phases = tracks.of_phases(told(napping(closely(Told(), 2), 3).does(wire.NAP_OUT).batch()))
+    phases = tracks.of_phases(process, [Span(s.begin, s.end, s.phase, None) for s in thread.replay.spans])
     names = [(phase.name, phase.end - phase.begin) for phase in phases if phase.begin >= 1000]
     step = [("data_wait", 5), ("forward", 40), ("loss", 20), ("backward", 30), ("optimizer", 10)]
     nap = [("data_wait", 5), (tracks.NOT_TOLD_APART, 100)]
@@ -76,8 +66,9 @@ class Made:
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.folder = unpacked(kind, folder)
-        self.file: Json = json.loads(trace.to_json(trace.make(self.folder, load(self.folder))))
-        self.trained = of_record(read_record(self.folder / "record"))
+        run, reader = load(self.folder)
+        self.file: Json = json.loads(trace.to_json(trace.make(self.folder, run, reader)))
+        self.trained = of_record(reader)
 
     @property
     def events(self) -> list[Json]:
@@ -179,6 +170,18 @@ def test_passes_over_data_are_marked(made: Made) -> None:
     assert marks.count("pass over the training data") == (run.epochs if run.border == "batches" else 0)
 
 
+def spent_in_steps(made: Made) -> dict[str, float]:
+    """Seconds by phase inside of steps, by the file alone."""
+    steps = [step for step in made.lasting(pid=1, cat="step") if step["name"].startswith("step ")]
+    begins = [step["ts"] for step in steps]
+    seconds = dict.fromkeys(wire.PHASES, 0.0)
+    for phase in made.lasting(pid=1, cat="phase"):
+        place = bisect_right(begins, phase["ts"] + 5e-4) - 1
+        if place >= 0 and phase["ts"] < steps[place]["ts"] + steps[place]["dur"] - 5e-4:
+            seconds[phase["name"]] += phase["dur"] * 1e-6
+    return seconds
+
+
 def test_of_many_steps_a_part_is_told_with_the_window_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace, "MOST_STEPS", 150)
     made = Made("validates_often", tmp_path)
@@ -187,7 +190,13 @@ def test_of_many_steps_a_part_is_told_with_the_window_in_it(tmp_path: Path, monk
     watched = np.flatnonzero(made.trained[0].iterations.slowed)
     assert f"step {watched[-1]}" in steps
     assert made.file["otherData"]["steps"].endswith(f"of {made.trained[0].iterations.count}")
-    assert made.lasting(cat="phase")[0]["ts"] >= 0
+    own = spent_in_steps(made)
+    for one in made.trained:
+        rows = series.find(one.process, one.iterations)
+        chosen = rows.is_step & (rows.step >= int(steps[0].split()[1])) & (rows.step <= int(steps[-1].split()[1]))
+        assert own == pytest.approx(
+            dict(zip(wire.PHASES, rows.phases[chosen].sum(axis=0).tolist(), strict=True)), abs=2e-5
+        )
     assert made.lasting(cat="gpu")
 
 

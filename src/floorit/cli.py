@@ -33,7 +33,7 @@ from floorit.commandline import FOLDER
 from floorit.compare import command as comparing
 from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
-from floorit.events import read_record
+from floorit.events import RecordReader
 from floorit.fixes import asked
 from floorit.report import beside, build, markdown, model, sheet, terminal, trained, words
 from floorit.report import trace as trace_file
@@ -90,6 +90,10 @@ def _try(options: argparse.Namespace) -> int:
     made = arms.make(options.command, options.fix, options.vary, each=options.each, risk=options.risk)
     result = attempt.attempt(_terms(options), made, folder, sys.stderr)
     _tell(options, attempt.to_json(result), render_trials(result))
+    if result.outcomes:
+        from floorit.trial import page  # as in _draw_page
+
+        _leave_page(folder, options, lambda: page.write(result, folder))
     return 130 if result.interrupted else 0
 
 
@@ -103,6 +107,10 @@ def _tune(options: argparse.Namespace) -> int:
     wanted = search.Asked(command=options.command, goal=options.goal, allowed=options.allow, terms=_terms(options))
     result = search.tune(wanted, folder, sys.stderr)
     _tell(options, search.to_json(result), render_search(result))
+    if result.stages:
+        from floorit.tune import page  # as in _draw_page
+
+        _leave_page(folder, options, lambda: page.write(result, folder))
     return 130 if result.interrupted else 0
 
 
@@ -243,7 +251,26 @@ def _finish(folder: Path, run: runfile.RunFile, watcher: live.Live, options: arg
         sys.stdout.buffer.flush()
     if not options.quiet:
         terminal.show(report, sys.stderr)
+    if not watcher.warned:
+        _leave_page(folder, options, lambda: _draw_page(report, run, watcher.reader, folder))
     return report
+
+
+def _leave_page(folder: Path, options: argparse.Namespace, draw: Callable[[], Path]) -> None:
+    """Draw a page and say where it is. All else has been said by then: what fails here hides nothing."""
+    try:
+        path = draw()
+    except OSError as error:
+        print(f"floorit: the page cannot be written: {error.strerror} ({folder})", file=sys.stderr)
+    else:
+        if not options.quiet:
+            print(f"the same as a page, to read and to pass on: {words.relative(str(path))}", file=sys.stderr)
+
+
+def _draw_page(report: model.Report, run: runfile.RunFile, reader: RecordReader, folder: Path) -> Path:
+    from floorit.report import page  # takes 0.03 s to import, which what draws no page need not wait for
+
+    return page.write(report, run, reader, folder)
 
 
 def _name_of(command: list[str]) -> str:
@@ -289,10 +316,19 @@ def _newest() -> Path:
 
 def _report(options: argparse.Namespace) -> int:
     folder = options.folder or _newest()
-    if options.csv or options.trace is not None:
-        return _export(folder, options)
-    report = build.build(folder, options.warmup)
-    if options.json:
+    run, reader = build.load(folder, options.warmup)
+    if options.csv:
+        sys.stdout.write(sheet.render(trained.of_record(reader, run.warmup)))
+        return 0
+    if options.trace is not None:
+        return _draw_trace(folder, run, reader, options.trace)
+    report = build.assemble(folder, run, reader)
+    if options.html:
+        try:
+            print(words.relative(str(_draw_page(report, run, reader, folder))))
+        except OSError as error:
+            raise OutputError(f"the page cannot be written: {error.strerror} ({folder})") from None
+    elif options.json:
         sys.stdout.buffer.write(model.to_json(report))
     elif options.markdown:
         sys.stdout.write(markdown.render(report))
@@ -307,18 +343,13 @@ def _watch(options: argparse.Namespace) -> int:
     return command.run(options.folder or _newest())
 
 
-def _export(folder: Path, options: argparse.Namespace) -> int:
-    """The steps one by one: as a sheet, or as a time line."""
-    run = build.load_run(folder, options.warmup)
-    if options.csv:
-        sys.stdout.write(sheet.render(trained.of_record(read_record(folder / runfile.RECORD), run.warmup)))
-        return 0
-    made = trace_file.make(folder, run)
+def _draw_trace(folder: Path, run: runfile.RunFile, reader: RecordReader, file: Path) -> int:
+    made = trace_file.make(folder, run, reader)
     try:
-        options.trace.write_bytes(trace_file.to_json(made))
+        file.write_bytes(trace_file.to_json(made))
     except OSError as error:
-        raise OutputError(f"{options.trace} cannot be written: {error.strerror}") from None
-    print(f"floorit: {trace_file.said(made)} in {words.relative(str(options.trace))}", file=sys.stderr)
+        raise OutputError(f"{file} cannot be written: {error.strerror}") from None
+    print(f"floorit: {trace_file.said(made)} in {words.relative(str(file))}", file=sys.stderr)
     return 0
 
 

@@ -68,6 +68,7 @@ with the same --out goes on.
 _REPORT_EXAMPLES = """\
 examples:
   floorit report floorit-runs/train-20261115-101500
+  floorit report --html                   writes report.html there
   floorit report --markdown > result.md
   floorit report --csv floorit-runs/train-20261115-101500 > steps.csv
   floorit report --trace steps.json       open it in ui.perfetto.dev or chrome://tracing
@@ -286,6 +287,7 @@ def _add_report(verbs: _Verbs) -> None:
     _add_warmup(report)
     form = report.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print report.json instead")
+    form.add_argument("--html", action="store_true", help="write the page, report.html in DIR, instead")
     form.add_argument("--markdown", action="store_true", help="print tables for an issue or a sheet instead")
     form.add_argument("--csv", action="store_true", help="print every step with its phases instead")
     form.add_argument(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from floorit.errors import RecordError
 from floorit.qualnames import qualname
 from floorit.record import wire
-from floorit.replay import NEVER, Replay, Row
+from floorit.replay import Replay, Row
 
 _P = len(wire.PHASES)
 ROW = np.dtype(
@@ -102,7 +102,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Span(msgspec.Struct, frozen=True):
-    """Time of the training thread in one phase. Nanoseconds."""
+    """Time of the training thread in one phase, inside of the kernel window. Nanoseconds."""
 
     begin: int
     end: int
@@ -149,9 +149,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 class Process:
     """One process's record, as far as it has been read."""
 
-    def __init__(self, spans_in: tuple[int, int] = NEVER) -> None:
-        """`spans` are of the kernel window, and of what lies between the two moments `spans_in`, in nanoseconds."""
-        self._spans_in = spans_in
+    def __init__(self) -> None:
         self.facts: dict[str, Any] = {}
         self.loaders: dict[int, dict[str, Any]] = {}
         self.iterators: dict[int, dict[str, Any]] = {}
@@ -269,9 +267,18 @@ class Process:
         self.spans += [Span(s.begin, s.end, s.phase, self._places.get((pid, s.place))) for s in replay.spans]
         replay.spans.clear()
 
+    def play_closely(self, words: list[int], lines: list[list[int]]) -> list[Span]:
+        """The phases of a stretch of the log by themselves, in order, as they are kept of the kernel window only."""
+        replay = Replay(words[0], spans_in=(words[0], words[-2]))
+        for time, place in lines:
+            replay.line(time, place)
+        replay.feed(words)
+        pid = self.key[1]
+        return [Span(s.begin, s.end, s.phase, self._places.get((pid, s.place))) for s in replay.spans]
+
     def _player(self, now: int = 0) -> Replay:
         if self._replay is None:
-            self._replay = Replay(round(float(self.facts.get("started") or 0) / _NANO) or now, self._spans_in)
+            self._replay = Replay(round(float(self.facts.get("started") or 0) / _NANO) or now)
         return self._replay
 
     def add_rows(self, rows: list[Row]) -> None:
@@ -350,9 +357,8 @@ def _columns(row: Row) -> tuple[Any, ...]:
 class RecordReader:
     """Reads the files of a record as they grow. Runs nothing that is in them."""
 
-    def __init__(self, folder: Path, spans_in: tuple[int, int] = NEVER) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._spans_in = spans_in
         self._offsets: dict[Path, int] = {}
         self.processes: dict[Path, Process] = {}
         self.workers: dict[Path, Process] = {}
@@ -361,7 +367,7 @@ class RecordReader:
         """Take in what has been appended since the last call."""
         for path in sorted(self.folder.glob("*.rec")):
             kind = self.workers if path.name.startswith("workers-") else self.processes
-            process = kind.setdefault(path, Process(self._spans_in))
+            process = kind.setdefault(path, Process())
             for tag, payload in self._new_frames(path):
                 try:
                     process.add(tag, payload)
@@ -381,16 +387,34 @@ class RecordReader:
         """Every process that has told its name, by rank."""
         return sorted((p for p in self.processes.values() if p.facts), key=lambda p: (p.rank, p.key))
 
+    def spans_between(self, process: Process, begin: int, end: int) -> list[Span]:
+        """What a process did between two moments (nanoseconds), by its log, which is read again; none if it is torn."""
+        path = next(path for path, known in self.processes.items() if known is process)
+        logs: list[Rows] = []
+        lines: list[list[int]] = []
+        try:
+            for tag, payload, _ in wire.frames(path.read_bytes()):
+                if tag == wire.LOG_TAG:
+                    logs.append(np.frombuffer(payload, "<i8", offset=wire.LOG.size))
+                elif tag == wire.JSON_TAG and b'"lines"' in payload:
+                    lines += json.loads(payload).get("taken", [])
+            # A phase may have begun in the part before, and what follows says what its last moments were.
+            near = [i for i, log in enumerate(logs) if log[0] <= end and log[-2] >= begin]
+            chosen = logs[max(near[0] - 1, 0) : near[-1] + 2]
+            return process.play_closely(np.concatenate(chosen).tolist(), lines)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            return []
+
     def workers_of(self, process: Process) -> Process | None:
         """The record that a process's loader workers share."""
         host, pid = process.key
         return self.workers.get(self.folder / f"workers-{host}-{pid}.rec")
 
 
-def read_record(folder: Path, spans_in: tuple[int, int] = NEVER) -> RecordReader:
-    """The whole record in a folder; with the phases one by one between two moments."""
+def read_record(folder: Path) -> RecordReader:
+    """The whole record in a folder."""
     if not folder.is_dir():
         raise RecordError(f"no record in {folder}")
-    reader = RecordReader(folder, spans_in)
+    reader = RecordReader(folder)
     reader.read()
     return reader

@@ -90,11 +90,11 @@ def examine(process: Process, iterations: Iterations, window: dict[str, Any], tr
     to_trace = Clocks(window["clocks"])
     stretches = [(to_trace(begin), to_trace(end)) for begin, end in joined(steps)]
     work = of_main_device(trace.work)
-    if not len(_inside(work, stretches)):
+    if not len(inside_of(work, stretches)):
         return "no kernel was seen in the kernel window"
     if not len(trace.calls) or trace.calls.begin[-1] < stretches[-1][1]:
         return "the trace of the kernel window ends too early"
-    stretches = _on_gpu(stretches, work, trace.calls)
+    stretches = on_gpu(stretches, work, trace.calls)
     measured = _measure(len(steps), stretches, work, trace.calls, to_trace.spans(process.spans))
     waited = host_seconds(process, iterations, wire.DATA_WAIT, *window["measured"])
     return msgspec.structs.replace(measured, watched_wait=waited)
@@ -152,12 +152,12 @@ def usual_idle(gpu: Gpu, left: float, waits: float) -> dict[str, float]:
 
 def _measure(count: int, stretches: list[Stretch], work: Events, calls: Events, spans: list[Span]) -> Gpu:
     total = sum(end - begin for begin, end in stretches)
-    gaps = list(_gaps(work, stretches))
+    gaps = list(gaps_of(work, stretches))
     idle = sum(end - begin for begin, end, _ in gaps)
-    pieces = _pieces(gaps, work, calls, timeline(spans, calls, work))
+    pieces = pieces_of(gaps, work, calls, timeline(spans, calls, work))
     kinds = np.array([kind_of(name) for name in work.names])
     uploads = np.array([_FROM_HOST in name for name in work.names], bool)
-    inside = _inside(work, stretches)
+    inside = inside_of(work, stretches)
     per_step = _NANO / count
     added = int(_lengths(inside, stretches).sum())
     return Gpu(
@@ -179,7 +179,7 @@ def _measure(count: int, stretches: list[Stretch], work: Events, calls: Events, 
 # -- which stretch of the trace ------------------------------------------------------------------------------------
 
 
-def _on_gpu(stretches: list[Stretch], work: Events, calls: Events) -> list[Stretch]:
+def on_gpu(stretches: list[Stretch], work: Events, calls: Events) -> list[Stretch]:
     """Stretches of the host's time as the GPU has them: a step is over there when all that was launched in it is done.
 
     Where the host runs ahead, that is long after the host went on.
@@ -204,7 +204,7 @@ def of_main_device(work: Events) -> Events:
     return work.take(work.device == busiest)
 
 
-def _inside(work: Events, stretches: list[Stretch]) -> Events:
+def inside_of(work: Events, stretches: list[Stretch]) -> Events:
     touches = np.zeros(len(work), bool)
     for begin, end in stretches:
         touches |= (work.end > begin) & (work.begin < end)
@@ -222,7 +222,7 @@ def _lengths(work: Events, stretches: list[Stretch]) -> Ints:
 # -- busy and idle -------------------------------------------------------------------------------------------------
 
 
-def _gaps(work: Events, stretches: Iterable[Stretch]) -> Iterator[tuple[int, int, int]]:
+def gaps_of(work: Events, stretches: Iterable[Stretch]) -> Iterator[tuple[int, int, int]]:
     """Begin and end of each stretch in which nothing ran, and the number of the work that ended it (-1: none did)."""
     for begin, end in stretches:
         touching = np.flatnonzero((work.end > begin) & (work.begin < end))
@@ -237,35 +237,40 @@ def _gaps(work: Events, stretches: Iterable[Stretch]) -> Iterator[tuple[int, int
 
 def _alone(work: Events, chosen: NDArray[np.bool_], stretches: list[Stretch], idle: int) -> int:
     """Nanoseconds in which only the chosen ran."""
-    return sum(end - begin for begin, end, _ in _gaps(work.take(~chosen), stretches)) - idle
+    return sum(end - begin for begin, end, _ in gaps_of(work.take(~chosen), stretches)) - idle
 
 
-class _Piece(msgspec.Struct, frozen=True):
-    """Idle time of one cause; the phase the host was in, and what it was at."""
+class Piece(msgspec.Struct, frozen=True):
+    """Idle time of one cause, on the trace's clock; the phase the host was in, and what it was at."""
 
     cause: str
-    nanoseconds: int
+    begin: int
+    end: int
     phase: str
     at: Segment | None = None
 
+    @property
+    def nanoseconds(self) -> int:
+        return self.end - self.begin
 
-def _pieces(gaps: list[tuple[int, int, int]], work: Events, calls: Events, host: list[Segment]) -> list[_Piece]:
+
+def pieces_of(gaps: list[tuple[int, int, int]], work: Events, calls: Events, host: list[Segment]) -> list[Piece]:
     """Every gap, booked to what the host was doing until it had launched the work that ended the gap."""
     launched = launches(work, calls).end
     begins = [segment.begin for segment in host]
     is_comm = [kind_of(name) == "communication" for name in work.names]
-    pieces: list[_Piece] = []
+    pieces: list[Piece] = []
     for begin, end, ender in gaps:
         issued = int(launched[ender]) if ender >= 0 and launched[ender] >= 0 else end
         if issued <= begin:
-            pieces.append(_Piece(COMM if is_comm[work.name[ender]] else OTHER, end - begin, "gpu"))
+            pieces.append(Piece(COMM if is_comm[work.name[ender]] else OTHER, begin, end, "gpu"))
         else:
             nearby = host[max(bisect_right(begins, begin) - 1, 0) : bisect_left(begins, min(issued, end))]
             pieces += _until_issued(begin, min(issued, end), end, nearby)
     return [piece for piece in pieces if piece.nanoseconds > 0]
 
 
-def _until_issued(begin: int, issued: int, end: int, host: list[Segment]) -> Iterator[_Piece]:
+def _until_issued(begin: int, issued: int, end: int, host: list[Segment]) -> Iterator[Piece]:
     """One gap: what the host was at until the launch, and how long the launched work took to begin.
 
     Where the gap began while the host was blocked until the GPU was done, it had to fill an empty queue: then issuing
@@ -276,16 +281,16 @@ def _until_issued(begin: int, issued: int, end: int, host: list[Segment]) -> Ite
     for segment in host:
         if segment.end <= now:
             continue
-        yield _Piece(OTHER, min(segment.begin, issued) - now, "unknown")
+        yield Piece(OTHER, now, min(segment.begin, issued), "unknown")
         upto = min(segment.end, issued)
         since = max(now, segment.begin)
         if segment.cause == LAUNCH and blocked is not None:
-            yield _Piece(SYNC, upto - since, segment.phase, blocked)
+            yield Piece(SYNC, since, upto, segment.phase, blocked)
         else:
-            yield _Piece(segment.cause, upto - since, segment.phase, segment)
+            yield Piece(segment.cause, since, upto, segment.phase, segment)
         now, phase, last = max(now, upto), segment.phase, segment
-    yield _Piece(OTHER, issued - now, "unknown")
-    yield _Piece(LAUNCH if blocked is None else SYNC, end - issued, phase, blocked or last)
+    yield Piece(OTHER, now, issued, "unknown")
+    yield Piece(LAUNCH if blocked is None else SYNC, issued, end, phase, blocked or last)
 
 
 class Launches(msgspec.Struct, frozen=True):
@@ -305,7 +310,7 @@ def launches(work: Events, calls: Events) -> Launches:
     return Launches(*(np.where(found, times[order][at], -1) for times in (calls.begin, calls.end, calls.lane)))
 
 
-def _idle(pieces: list[_Piece], total: int, per_step: float) -> list[Idle]:
+def _idle(pieces: list[Piece], total: int, per_step: float) -> list[Idle]:
     """By cause, the longest first."""
     found = []
     for cause in CAUSES:
@@ -322,7 +327,7 @@ def _idle(pieces: list[_Piece], total: int, per_step: float) -> list[Idle]:
     return sorted(found, key=lambda idle: -idle.share)
 
 
-def _where(pieces: list[_Piece]) -> list[Line]:
+def _where(pieces: list[Piece]) -> list[Line]:
     """The lines that the host was at; their shares are of all the pieces, those without a line included."""
     known = [(piece, piece.at.place) for piece in pieces if piece.at is not None and piece.at.place is not None]
     share = sum(piece.nanoseconds for piece, _ in known) / sum(piece.nanoseconds for piece in pieces)

@@ -75,11 +75,11 @@ def _facts(process: Process, iterations: Iterations, row: int) -> dict[str, Any]
     return facts
 
 
-def of_phases(process: Process) -> list[Interval]:
-    """The phases of a process whose spans were read: exclusive, in order, and as long together as its rows are."""
+def of_phases(process: Process, spans: list[Span]) -> list[Interval]:
+    """The phases that spans of a process were: exclusive, in order, and as long together as its rows are."""
     rows = process.rows
     _, ends = _moments(process)
-    spans = sorted(process.spans, key=lambda span: span.begin)
+    spans = sorted(spans, key=lambda span: span.begin)
     of_row = np.searchsorted(ends, [span.end for span in spans])
     naps, exhausted = (rows["flags"] & replay.NAP) > 0, rows["opened"] == replay.EXHAUSTED
     found: list[Interval] = []

@@ -12,11 +12,9 @@ from floorit.analyse.ledger import ORDER
 from floorit.compare import speed
 from floorit.compare.speed import Pace, Speed
 from floorit.errors import RecordError, UsageError
-from floorit.events import read_record
 from floorit.hardware import Environment
 from floorit.report import build, trained
 from floorit.report.model import Report
-from floorit.runfile import RECORD, load
 
 SCHEMA = 1
 SAME_BATCH = 0.01  # by which samples a step may differ: the last batch of an epoch is often smaller
@@ -86,8 +84,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 def read(folder: Path) -> Side:
     """A run's record. UsageError where there is none to compare."""
     try:
-        run = load(folder)
-        reader = read_record(folder / RECORD)
+        run, reader = build.load(folder)
     except RecordError as error:
         raise UsageError(str(error)) from None
     found = trained.of_record(reader, run.warmup)

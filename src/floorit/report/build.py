@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from floorit import diagnose, vitals
+from floorit import diagnose, runfile, vitals
 from floorit.analyse import (
     alternatives,
     gpu,
@@ -32,19 +32,21 @@ from floorit.report import ladder as floors
 from floorit.report import trained as trainings
 from floorit.report.model import NO_CUDA, Missing, Program, Rank, Report, RunFacts
 from floorit.report.trained import Trained
-from floorit.runfile import RECORD, RunFile, load
+from floorit.runfile import RECORD, RunFile
 from floorit.stats import mean, rate
 
 
 def build(folder: Path, warmup: int | None = None) -> Report:
     """The report of the record in `folder`; with another number of steps to leave out than the run was given."""
-    return assemble(folder, load_run(folder, warmup), read_record(folder / RECORD))
+    return assemble(folder, *load(folder, warmup))
 
 
-def load_run(folder: Path, warmup: int | None = None) -> RunFile:
-    """The run in `folder`, with another number of steps to leave out where one is given."""
-    run = load(folder)
-    return run if warmup is None else msgspec.structs.replace(run, warmup=warmup)
+def load(folder: Path, warmup: int | None = None) -> tuple[RunFile, RecordReader]:
+    """What a folder holds, for a report and for all that is drawn from the record besides."""
+    run = runfile.load(folder)
+    if warmup is not None:
+        run = msgspec.structs.replace(run, warmup=warmup)
+    return run, read_record(folder / RECORD)
 
 
 def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:

@@ -42,9 +42,8 @@ def render(findings: list[Finding]) -> list[RenderableType]:
         table.add_row(what, says)
     for finding in findings[1:]:
         at = f"at {place(finding.where[0])}" if finding.where else ""
-        table.add_row(
-            "also", Text(f"{finding.code}: {', '.join(filter(None, [weight(finding) or finding.title, at]))}")
-        )
+        said = [weight(finding) or finding.title, at]
+        table.add_row("also", Text(f"{finding.code}: {', '.join(filter(None, said))}"))
     return [table, Text()]
 
 

@@ -17,7 +17,7 @@ _LEFT_OUT = "..."
 
 def with_short_paths(report: Report) -> Report:
     """The same report, to be shown: every place in it, wherever it stands."""
-    folders = _folders(report.program)
+    known = folders(report.program)
 
     def shown(value: Any) -> Any:
         if isinstance(value, list):
@@ -26,23 +26,28 @@ def with_short_paths(report: Report) -> Report:
             return value
         changes = {name: shown(getattr(value, name)) for name in value.__struct_fields__}
         if "file" in changes:
-            changes["file"] = short(changes["file"], folders)
+            changes["file"] = short(changes["file"], known)
         if isinstance(value, Setting) and value.declared_at and value.declared_at.startswith("/"):
             file, _, line = value.declared_at.rpartition(":")
-            changes["declared_at"] = f"{short(file, folders)}:{line}"
+            changes["declared_at"] = f"{short(file, known)}:{line}"
         return msgspec.structs.replace(value, **changes)
 
     shortened: Report = shown(report)
     return shortened
 
 
-def _folders(program: Program) -> list[PurePosixPath]:
+def folders(program: Program) -> list[PurePosixPath]:
     """Where the program was started, and where its script is."""
     if program.cwd is None:
         return []
     cwd = PurePosixPath(program.cwd)
     script = next((cwd / word for word in program.command if word.endswith(".py")), None)
     return [cwd, script.parent] if script else [cwd]
+
+
+def is_of_library(path: str) -> bool:
+    """Whether it was installed, and is not the program's own."""
+    return any(name in PurePosixPath(path).parts for name in _LIBRARIES)
 
 
 def short(path: str, folders: list[PurePosixPath]) -> str:

@@ -140,11 +140,11 @@ def by_reason(missing: Iterable[Missing]) -> list[tuple[str, list[str]]]:
     return list(found.items())
 
 
-def hints_untrained(report: Report) -> list[str]:
+def hint_untrained(report: Report) -> str:
     """What to know of a program in which no training was seen."""
     if "imports torch" in report.summary:
-        return [
-            "A program started with python -I or -E, or in a container, is out of reach; so is one whose",
-            "start-up script replaces PYTHONPATH instead of adding to it.",
-        ]
-    return ["A step is counted where backward() or torch.autograd.grad is called; inference has none."]
+        return (
+            "A program started with python -I or -E, or in a container, is out of reach; so is one whose start-up"
+            " script replaces PYTHONPATH instead of adding to it."
+        )
+    return "A step is counted where backward() or torch.autograd.grad is called; inference has none."

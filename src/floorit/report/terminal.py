@@ -77,7 +77,7 @@ def render(report: Report) -> RenderableType:
     if report.run is None or report.step is None:
         parts += [
             Text(f"floorit: {report.summary}", style="bold"),
-            *map(Text, sentences.hints_untrained(report)),
+            Text(sentences.hint_untrained(report)),
             *findings.render(report.findings),
         ]
     else:

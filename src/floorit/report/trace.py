@@ -18,11 +18,11 @@ from floorit import vitals
 from floorit.analyse import trace, tracks
 from floorit.analyse.tracks import EVALUATION, Interval
 from floorit.errors import RecordError
-from floorit.events import Process, read_record
+from floorit.events import Process, RecordReader
 from floorit.record import wire
 from floorit.report.trained import Trained, of_record
 from floorit.report.words import PHASES
-from floorit.runfile import RECORD, RunFile
+from floorit.runfile import RunFile
 
 MOST_STEPS = 2000  # of all ranks together: more is slow to open
 FEWEST_STEPS = 20  # of a rank, however many there are
@@ -56,20 +56,19 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
     otherData: dict[str, Any]
 
 
-def make(folder: Path, run: RunFile) -> File:
+def make(folder: Path, run: RunFile, reader: RecordReader) -> File:
     """The trace of a run's record. RecordError where nothing trained in it."""
-    trained = of_record(read_record(folder / RECORD), run.warmup)
+    trained = of_record(reader, run.warmup)
     if not trained:
         raise RecordError(f"{folder}: nothing trained in it, so there is no time line")
+    first = trained[0].process
     steps = _chosen(trained)
     begin, end = _stretch(trained[0], steps)
-    reader = read_record(folder / RECORD, (begin, end))
-    again = of_record(reader, run.warmup)
-    base = min(_since(t.process, trained[0].process) + _first(t.process, begin) for t in again)
+    base = min(_since(t.process, first) + _first(t.process, begin) for t in trained)
     events: list[Event] = []
-    for one in again:
-        shift = _since(one.process, trained[0].process) - base
-        events += _rank(one, reader.workers_of(one.process), shift, (begin, end))
+    for one in trained:
+        shift = _since(one.process, first) - base
+        events += _rank(one, reader, shift, (begin, end))
         events += _gpu(one.process, reader.folder, shift)
     events += _machine(vitals.load(folder), -base, (max(begin, base), end))
     return File(traceEvents=events, otherData=_about(run, trained[0], steps))
@@ -117,12 +116,12 @@ def _first(process: Process, begin: int) -> int:
     return max(round(float(process.starts()[0]) / _NANO), begin)
 
 
-def _rank(trained: Trained, shared: Process | None, shift: int, told: tuple[int, int]) -> list[Event]:
+def _rank(trained: Trained, reader: RecordReader, shift: int, told: tuple[int, int]) -> list[Event]:
     process = trained.process
     rank = _RANK + process.rank
     steps = list(_within(tracks.of_steps(process, trained.iterations), told))
     whole = (steps[0].begin, steps[-1].end) if steps else told  # at the edge, a step of another rank is cut
-    phases = list(_within(tracks.of_phases(process), whole))
+    phases = list(_within(tracks.of_phases(process, reader.spans_between(process, *whole)), whole))
     events = [
         *_named(rank, f"rank {process.rank}", rank),
         *_track(rank, _TRAINING, "training thread"),
@@ -131,6 +130,7 @@ def _rank(trained: Trained, shared: Process | None, shift: int, told: tuple[int,
         *_track(rank, _MARKS, "marks"),
         *_marks(steps, phases, rank, shift),
     ]
+    shared = reader.workers_of(process)
     workers = tracks.of_workers(shared) if shared is not None else {}
     named = [(f"loader worker {number}", workers[number]) for number in sorted(workers)]
     return events + _side_by_side(named, rank, _FIRST_WORKER, shift, "worker", told)

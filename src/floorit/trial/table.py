@@ -6,10 +6,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from floorit.fixes import asked
 from floorit.report.words import duration, relative, several
 from floorit.stats import Estimate, seconds
 from floorit.trial.attempt import NAME, Result
-from floorit.trial.verdict import Outcome
+from floorit.trial.verdict import Fixed, Outcome
 
 _COLOURS = {"faster": "green", "changed results": "red", "failed": "red", "unclear": "yellow"}
 _RESULTS = {
@@ -25,19 +26,21 @@ _WORTH_SAYING = 1.0  # seconds by which the start must differ
 
 def render(result: Result) -> RenderableType:
     """The verdicts first, then what each rests on."""
-    parts: list[RenderableType] = [Text(), _headline(result), Text(), _table(result.outcomes), Text()]
+    head = Text(f"floorit: {headline(result)}", style="bold")
+    parts: list[RenderableType] = [Text(), head, Text(), _table(result.outcomes), Text()]
     for outcome in result.outcomes:
         parts += [*_because(outcome), Text()]
     parts.append(Text(f"written to {relative(result.folder)}/{NAME}", style="dim"))
     return Group(*parts)
 
 
-def _headline(result: Result) -> RenderableType:
+def headline(result: Result) -> str:
+    """What was done."""
     many = several(len(result.outcomes), "change")
-    text = f"floorit: {many} tried in {result.trials} runs of {result.steps} steady steps, {duration(result.seconds)}"
+    text = f"{many} tried in {result.trials} runs of {result.steps} steady steps, {duration(result.seconds)}"
     if result.interrupted:
         text += "; interrupted: the same command with --out goes on with it"
-    return Text(text, style="bold")
+    return text
 
 
 def _table(outcomes: list[Outcome]) -> RenderableType:
@@ -70,7 +73,7 @@ def measured(speedup: Estimate | None) -> str:
     return f"{speedup.value:.2f} ({speedup.low:.2f} to {speedup.high:.2f})" if speedup is not None else ""
 
 
-def _because(outcome: Outcome) -> list[RenderableType]:
+def reasons(outcome: Outcome) -> list[str]:
     """Why that is said of an arm."""
     lines = [f"{outcome.verdict}: {outcome.reason}"]
     if outcome.pairs:
@@ -83,8 +86,11 @@ def _because(outcome: Outcome) -> list[RenderableType]:
     lines += [f"{o.code}: {o.state}" + (f", {o.reason}" if o.reason else "") for o in outcome.overrides]
     if outcome.not_predicted is not None:
         lines.append(f"no prediction: {outcome.not_predicted}")
-    lines += _startup(outcome)
-    body = [Text(outcome.name, style="bold"), *(Text(f"  {line}") for line in lines)]
+    return lines + _startup(outcome)
+
+
+def _because(outcome: Outcome) -> list[RenderableType]:
+    body = [Text(outcome.name, style="bold"), *(Text(f"  {line}") for line in reasons(outcome))]
     if outcome.failure is not None:
         body += [Text(f"  | {line}", style="dim") for line in outcome.failure.last]
         body.append(Text(f"  all it said: {relative(outcome.failure.said or '')}"))
@@ -99,3 +105,8 @@ def _startup(outcome: Outcome) -> list[str]:
     return [
         f"until steps are steady it took {seconds(startup.b_first)} the first time, {seconds(startup.a)} as it is{pays}"
     ]
+
+
+def written(fixes: list[Fixed]) -> list[str]:
+    """As they are typed."""
+    return asked.written({fix.code: fix.value for fix in fixes})

@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from floorit import recipe
-from floorit.fixes import asked
 from floorit.report.words import duration, relative, several
 from floorit.trial import table as trials
 from floorit.trial.statistics import CLAIMED
@@ -20,22 +19,28 @@ from floorit.tune.told import PATCH, Told
 
 def render(result: Result) -> RenderableType:
     """What came of it, then all that was tried, and what to do next."""
-    parts = [Text(), Text(_headline(result), style="bold"), Text(), _table(result), Text()]
-    parts += [Text(line) for line in (*_proof(result), *_job(result), *_left(result), f"it ended: {result.stopped}")]
+    parts = [Text(), Text(f"floorit: {headline(result)}", style="bold"), Text(), _table(result), Text()]
+    parts += [Text(line) for line in closing(result)]
     parts += [Text(), *(Text(line) for line in _next(result))]
     return Group(*parts)
 
 
-def _headline(result: Result) -> str:
+def closing(result: Result) -> list[str]:
+    """What all of it together is, what is left, and why it ended."""
+    return [*_proof(result), *_job(result), *_left(result), f"it ended: {result.stopped}"]
+
+
+def headline(result: Result) -> str:
+    """What came of it."""
     tried = sum(len(stage.outcomes) for stage in result.stages)
     spent = f"{several(tried, 'change')} tried in {duration(result.seconds)}"
     if result.proof is None and result.stack:
-        return f"floorit: {spent}; kept so far, each proven on top of the one before: {_written(result.stack)}"
+        return f"{spent}; kept so far, each proven on top of the one before: {stacked(result.stack)}"
     if result.proof is None or result.proof.speedup is None:
-        return f"floorit: {spent}; nothing was proven faster"
+        return f"{spent}; nothing was proven faster"
     if not result.is_proven:
-        return f"floorit: {spent}; together, what was kept is {result.proof.verdict}"
-    return f"floorit: {trials.measured(result.proof.speedup)} times as fast with {_written(result.stack)}; {spent}"
+        return f"{spent}; together, what was kept is {result.proof.verdict}"
+    return f"{trials.measured(result.proof.speedup)} times as fast with {stacked(result.stack)}; {spent}"
 
 
 def _table(result: Result) -> RenderableType:
@@ -44,14 +49,15 @@ def _table(result: Result) -> RenderableType:
         table.add_column(title, overflow="fold")
     for stage in result.stages:
         for outcome in stage.outcomes:
-            verdict = _verdict(outcome, is_kept=outcome.name == stage.kept)
-            table.add_row(*_row(outcome, _written(stage.on)), Text(verdict, style=trials.colour(outcome)))
+            said = verdict(outcome, is_kept=outcome.name == stage.kept)
+            table.add_row(*_row(outcome, stacked(stage.on)), Text(said, style=trials.colour(outcome)))
     if result.proof is not None and len(result.stack) > 1:
         table.add_row(*_row(result.proof, ""), Text(result.proof.verdict, style=trials.colour(result.proof)))
     return table
 
 
-def _verdict(outcome: Outcome, *, is_kept: bool) -> str:
+def verdict(outcome: Outcome, *, is_kept: bool) -> str:
+    """In the words of a search."""
     if is_kept:
         return f"{outcome.verdict}, kept"
     return "no gain so far, left" if _is_left(outcome) else outcome.verdict
@@ -95,13 +101,21 @@ def _left(result: Result) -> list[str]:
     return [f"a step takes {left.gap:.2f} times its floor {when}{holds}"]
 
 
+def commands(result: Result) -> list[str]:
+    """To train with what was proven: unedited, or with the patch where there is one."""
+    if not result.is_proven:
+        return []
+    train = ["floorit", "run", "--with", relative(f"{result.folder}/{recipe.NAME}"), *result.command]
+    has_patch = any(not told.words for told in result.in_source)
+    return [shlex.join(train), *[f"git apply {relative(f'{result.folder}/{PATCH}')}"] * has_patch]
+
+
 def _next(result: Result) -> list[str]:
     lines = []
     if result.is_proven:
-        command = ["floorit", "run", "--with", relative(f"{result.folder}/{recipe.NAME}"), *result.command]
-        lines.append(f"train with it, unedited: {shlex.join(command)}")
-        if any(not told.words for told in result.in_source):
-            lines.append(f"or change the program: git apply {relative(f'{result.folder}/{PATCH}')}")
+        train, *apply = commands(result)
+        lines.append(f"train with it, unedited: {train}")
+        lines += [f"or change the program: {command}" for command in apply]
         lines += [f"by hand{_place(told)}: {told.words}" for told in result.in_source if told.words]
     if result.interrupted:
         lines.append(f"the same command with --out {relative(result.folder)} goes on with it")
@@ -112,5 +126,6 @@ def _place(told: Told) -> str:
     return f", at {relative(told.file)}:{told.line}" if told.file is not None else ""
 
 
-def _written(fixes: list[Fixed]) -> str:
-    return " ".join(asked.written({fix.code: fix.value for fix in fixes}))
+def stacked(fixes: list[Fixed]) -> str:
+    """Fixes on top of each other, as they are typed."""
+    return " ".join(trials.written(fixes))

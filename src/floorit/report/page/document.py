@@ -1,0 +1,115 @@
+"""From a template to a page that asks nobody for anything: style, scripts and data are in it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+import msgspec
+from markupsafe import Markup
+
+from floorit.diagnose.settings import word
+from floorit.report import words
+from floorit.stats import Estimate, prefixed, seconds
+
+# Characters with which data could end the element that it stands in, and those that end a line in a script.
+_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+def document(template: str, values: dict[str, Any], data: object) -> str:
+    """The whole page: a template filled, and the data that its charts are drawn from."""
+    scripts = [_file("echarts/echarts.min.js"), _file("page.js")]
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            **values,
+            policy=_policy(scripts),
+            style=Markup(_file("page.css")),
+            scripts=[Markup(script) for script in scripts],
+            data=in_script(data),
+        )
+    )
+
+
+def in_script(data: object) -> Markup:
+    """As JSON that can stand in an element of HTML, whatever strings are in it."""
+    text = msgspec.json.encode(data).decode()
+    for character, escape in _ESCAPES.items():
+        text = text.replace(character, escape)
+    return Markup(text)
+
+
+def _policy(scripts: list[str]) -> str:
+    """What the page may do: run its own scripts and use its own style; nothing may be fetched or sent."""
+    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:;"
+        " base-uri 'none'; form-action 'none'"
+    )
+
+
+@cache
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+@cache
+def _file(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_file),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        seconds=seconds,
+        duration=words.duration,
+        size=words.size,
+        number=words.number,
+        prefixed=prefixed,
+        interval=words.interval,
+        place=words.place,
+        word=word,
+        percent=percent,
+        spread=spread,
+        sentence=sentence,
+    )
+    return made
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A share as it is read."""
+    return f"{share:.{digits}%}"
+
+
+def spread(estimate: Estimate | None, unit: str = "seconds") -> str:
+    """What a number rests on, to be read beside it."""
+    if estimate is None:
+        return ""
+    shown = _UNITS[unit]
+    low, high = shown(estimate.low), shown(estimate.high)
+    return f"{shown(estimate.value)}; 95 % interval {low} to {high}; n = {estimate.n:,}"
+
+
+_UNITS: dict[str, Callable[[float], str]] = {
+    "seconds": seconds,
+    "share": lambda share: percent(share, 1),
+    "number": words.number,
+}
+
+
+def sentence(text: str) -> str:
+    """With a capital and a full stop."""
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")

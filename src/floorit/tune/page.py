@@ -1,0 +1,28 @@
+"""A search as a page: all that was tried, what was kept, and the proof."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from floorit.trial import page
+from floorit.tune import table
+from floorit.tune.search import Result
+
+
+def write(result: Result, folder: Path) -> Path:
+    """Draw the page of a search in its folder."""
+    rows = [
+        page.row(outcome, table.stacked(stage.on), table.verdict(outcome, is_kept=outcome.name == stage.kept))
+        for stage in result.stages
+        for outcome in stage.outcomes
+    ]
+    proof = page.row(result.proof) if result.proof is not None else None
+    if proof is not None and len(result.stack) > 1:
+        rows.append(proof)
+    values = {
+        "kind": "tune",
+        "headline": table.headline(result),
+        "closing": table.closing(result),
+        "commands": table.commands(result),
+    }
+    return page.draw(rows, proof if result.is_proven else None, result.command, folder, values)
