@@ -137,6 +137,21 @@ def test_a_run_that_was_killed_is_over_when_it_is_silent(
     assert ("killed" in (Watcher(growing.folder).look().over or "")) is over
 
 
+def test_a_program_that_has_ended_is_not_killed_while_floorit_goes_on(
+    growing: Growing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It measures the floor, or reports: its own last word is still to come."""
+    monkeypatch.setattr(scenes, "_is_alive", lambda _: False)
+    monkeypatch.setattr(os, "uname", lambda: type("Name", (), {"nodename": "vm"})())
+    growing.end()
+    growing.save(exit_code=None, seconds=None)
+    for path in growing.folder.rglob("*"):
+        os.utime(path, (time.time() - 100,) * 2)
+    seen = Watcher(growing.folder).look()
+    assert (seen.over, seen.is_finishing, seen.stalled) == (None, True, None)
+    assert "the program has ended, floorit has not" in line(seen)
+
+
 def test_no_step_for_long_is_said(growing: Growing, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenes, "_is_alive", lambda _: True)
     first = Watcher(growing.folder).look()

@@ -7,6 +7,7 @@ import io
 
 from floorit.analyse import series
 from floorit.analyse.ledger import ORDER
+from floorit.errors import RecordError
 from floorit.record import wire
 from floorit.report.trained import Trained
 
@@ -18,7 +19,12 @@ COLUMNS = ["rank", "step", "part", "left_out", "pass", "begin", "samples", "divi
 
 
 def render(trained: list[Trained]) -> str:
-    """One row for each step, and one for what came between it and the next, where anything did."""
+    """One row for each step, and one for what came between it and the next, where anything did.
+
+    RecordError where nothing trained.
+    """
+    if not trained:
+        raise RecordError("nothing trained in this run, so there are no steps")
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)

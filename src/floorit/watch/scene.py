@@ -15,7 +15,7 @@ from floorit.declared import gather
 from floorit.events import Process, RecordReader
 from floorit.report import build
 from floorit.report.model import Report
-from floorit.runfile import NAME, RECORD, RunFile, load
+from floorit.runfile import FLOOR, NAME, RECORD, RunFile, load
 
 EVERY, REPORT_EVERY = 1.0, 5.0  # seconds between two looks and between two reports, at least
 SHARE, REPORT_SHARE = 0.05, 0.05  # of the time that may go into either
@@ -38,6 +38,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     report: Report | None = None
     report_steps: int = 0  # that were known when the report was made
     seconds: float | None = None  # since it was started; in all, of one that is over
+    is_finishing: bool = False  # whether the program has ended and floorit has not: it measures the floor, or reports
     over: str | None = None  # how it ended
 
 
@@ -68,13 +69,19 @@ class Watcher:
         over = self._over(processes)
         found = next(((p, i) for p in processes if (i := iterations.find(p)) is not None), None)
         machine = _lately(vitals.load(self._folder))
-        passed = self._seconds() if over != KILLED else None
-        scene = Scene(folder=str(self._folder), run=self._run, machine=machine, seconds=passed, over=over)
+        scene = Scene(
+            folder=str(self._folder),
+            run=self._run,
+            machine=machine,
+            seconds=self._seconds() if over != KILLED else None,
+            is_finishing=over is None and _have_ended(processes),
+            over=over,
+        )
         if found is None:
             return scene
         process, steps = found
         lately = recent.look(process, steps, self._reader.workers_of(process))
-        stalled = None if over else _stalled(process, lately, machine)
+        stalled = None if over or scene.is_finishing else _stalled(process, lately, machine)
         return msgspec.structs.replace(scene, steps=steps.count, recent=lately, stalled=stalled)
 
     def _seconds(self) -> float | None:
@@ -88,13 +95,15 @@ class Watcher:
             return f"ended with exit code {self._run.exit_code}"
         here = os.uname().nodename
         is_gone = processes and all(p.key[0] == here and not _is_alive(p.key[1]) for p in processes)
-        if self._silence() > (GONE if is_gone else SILENT):
+        was_killed = is_gone and not _have_ended(processes)
+        if self._silence() > (GONE if was_killed else SILENT):
             return KILLED
         return None
 
     def _silence(self) -> float:
-        """Seconds since any of its files was written to."""
-        files = [self._folder / vitals.NAME, self._folder / NAME, *self._reader.folder.glob("*.rec")]
+        """Seconds since any of its files was written to, those of the floor run among them."""
+        records = (self._reader.folder, self._folder / FLOOR / RECORD)
+        files = [self._folder / vitals.NAME, self._folder / NAME, *(file for r in records for file in r.glob("*.rec"))]
         return time.time() - max(path.stat().st_mtime for path in files if path.exists())
 
     def _with_report(self, scene: Scene) -> Scene:
@@ -109,6 +118,11 @@ class Watcher:
             now = time.monotonic()
             self._next_report = now + max(REPORT_EVERY, (now - began) / REPORT_SHARE)
         return msgspec.structs.replace(scene, report=self._report, report_steps=self._report_steps)
+
+
+def _have_ended(processes: list[Process]) -> bool:
+    """Whether every process has come to its own end."""
+    return bool(processes) and all(process.ended is not None for process in processes)
 
 
 def _is_alive(pid: int) -> bool:

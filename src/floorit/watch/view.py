@@ -27,6 +27,7 @@ MARGIN = 4  # columns between them
 BAR = 20  # columns of a full bar
 SMALL = 0.005  # shares under this are left out
 SPARKS, MOST_SPARKS = "▁▂▃▄▅▆▇█", 30
+_FINISHING = "the program has ended, floorit has not"
 _KEYS = "q ends this view; the program goes on"
 
 
@@ -60,13 +61,17 @@ def line(scene: Scene) -> str:
         parts.append(f"no step for {duration(scene.stalled)}")
     if scene.report is not None and scene.report.findings:
         parts.append(f"so far {scene.report.summary.rstrip('.')}")
+    if scene.is_finishing:
+        parts.append(_FINISHING)
     return "; ".join([*parts, *([scene.over] if scene.over else [])])
 
 
 def _head(scene: Scene, width: int) -> list[RenderableType]:
     """Which run, how far it is, and how fast it goes."""
     state = Text(scene.over, style="yellow") if scene.over else Text("running", style="green")
-    if scene.seconds is not None:
+    if scene.is_finishing:
+        state = Text(_FINISHING, style="yellow")
+    elif scene.seconds is not None:
         state.append(f" {'after' if scene.over else 'for'} {duration(scene.seconds)}")
     title = Table.grid(expand=True)
     title.add_column(no_wrap=True, ratio=1, overflow="ellipsis")
@@ -111,7 +116,7 @@ def _bar(scene: Scene, width: int) -> list[RenderableType]:
 def _left(scene: Scene) -> str | None:
     """As long as the whole job is said to take, less what has passed; else what is left of the epoch."""
     lately = scene.recent
-    if scene.over is not None or lately is None or lately.mean is None:
+    if scene.over is not None or scene.is_finishing or lately is None or lately.mean is None:
         return None
     job = scene.report.job if scene.report is not None else None
     if job is not None and _total(scene) is not None and scene.seconds is not None:
