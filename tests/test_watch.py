@@ -222,6 +222,16 @@ def test_shares_of_the_ledger_are_of_the_last_minute(middle: Scene) -> None:
     assert float(np.sum(middle.recent.step_seconds)) <= middle.recent.seconds
 
 
+def test_of_several_ranks_it_is_said_whose_samples_these_are(tmp_path: Path) -> None:
+    seen = Watcher(unpacked("averages_gradients", tmp_path)).look()
+    assert seen.report is not None
+    assert seen.report.run is not None
+    assert seen.report.run.ranks == 2
+    assert any("2 ranks; this is rank 0" in row for row in drawn(seen, 100))
+    assert seen.recent is not None
+    assert (seen.recent.samples_per_second is None) or "samples/s of this rank" in line(seen)
+
+
 def test_in_a_pipe_there_are_lines(tmp_path: Path) -> None:
     folder = unpacked("data", tmp_path)
     ended = subprocess.run([FLOORIT, "watch", str(folder)], capture_output=True, text=True, env=clean_environment())

@@ -13,7 +13,6 @@ from rich.text import Text
 
 from floorit.analyse.ledger import ORDER
 from floorit.report import findings
-from floorit.report.model import Report
 from floorit.report.paths import with_short_paths
 from floorit.report.terminal import COLOURS
 from floorit.report.words import PHASES, duration, number, place, relative, several, size
@@ -81,7 +80,8 @@ def _head(scene: Scene, width: int) -> list[RenderableType]:
     progress.add_row(Text(_count(scene), style="bold"), *_bar(scene, width), Text(_left(scene) or ""))
     lines: list[RenderableType] = [title, progress]
     if scene.recent is not None:
-        lines.append(Text(" · ".join([*_pace(scene), *_of_ranks(scene.report)])))
+        ranks = [f"{_ranks(scene)} ranks; this is rank 0"] if _ranks(scene) > 1 else []
+        lines.append(Text(" · ".join([*_pace(scene), *ranks])))
     if scene.stalled is not None:
         lines.append(Text(f"no step for {duration(scene.stalled)}", style="yellow"))
     return lines
@@ -132,13 +132,13 @@ def _pace(scene: Scene) -> list[str]:
         return []
     parts = [f"{seconds(lately.mean)} a step"]
     if lately.samples_per_second is not None:
-        parts.append(f"{number(lately.samples_per_second)} samples/s")
+        of_one = " of this rank" if _ranks(scene) > 1 else ""
+        parts.append(f"{number(lately.samples_per_second)} samples/s{of_one}")
     return parts
 
 
-def _of_ranks(report: Report | None) -> list[str]:
-    ranks = report.run.ranks if report is not None and report.run is not None else 1
-    return [f"{ranks} ranks; this is rank 0"] if ranks > 1 else []
+def _ranks(scene: Scene) -> int:
+    return scene.report.run.ranks if scene.report is not None and scene.report.run is not None else 1
 
 
 def _ledger(scene: Scene) -> RenderableType:
