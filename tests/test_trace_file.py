@@ -170,6 +170,21 @@ def test_passes_over_data_are_marked(made: Made) -> None:
     assert marks.count("pass over the training data") == (run.epochs if run.border == "batches" else 0)
 
 
+def test_another_machines_clock_is_set_by_the_one_on_the_wall(tmp_path: Path) -> None:
+    """A rank whose own clock is 5 seconds behind, by the wall, lies 5 seconds later."""
+    run, reader = load(unpacked("ddp_over_gloo", tmp_path))
+    first, second = (one.process for one in of_record(reader))
+    before = began(trace.make(tmp_path, run, reader))
+    second.facts |= {"host": "there", "wall": first.facts["wall"] + 5.0, "clock": first.facts["clock"]}
+    after = began(trace.make(tmp_path, run, reader))
+    assert after[2] - after[1] == pytest.approx(before[2] - before[1] + 5e6, abs=1.0)
+
+
+def began(file: trace.File) -> dict[int, float]:
+    """When the first step of each rank began."""
+    return {e.pid: e.ts or 0.0 for e in file.traceEvents if e.name == "step 1" and e.ph == "X"}
+
+
 def spent_in_steps(made: Made) -> dict[str, float]:
     """Seconds by phase inside of steps, by the file alone."""
     steps = [step for step in made.lasting(pid=1, cat="step") if step["name"].startswith("step ")]

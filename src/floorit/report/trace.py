@@ -64,12 +64,12 @@ def make(folder: Path, run: RunFile, reader: RecordReader) -> File:
     first = trained[0].process
     steps = _chosen(trained)
     begin, end = _stretch(trained[0], steps)
-    base = min(_since(t.process, first) + _first(t.process, begin) for t in trained)
+    base = max(min(_ahead(t.process, first) + _started(t.process) for t in trained), begin)
     events: list[Event] = []
     for one in trained:
-        shift = _since(one.process, first) - base
-        events += _rank(one, reader, shift, (begin, end))
-        events += _gpu(one.process, reader.folder, shift)
+        ahead = _ahead(one.process, first)
+        events += _rank(one, reader, ahead - base, (begin - ahead, end - ahead))
+        events += _gpu(one.process, reader.folder, ahead - base)
     events += _machine(vitals.load(folder), -base, (max(begin, base), end))
     return File(traceEvents=events, otherData=_about(run, trained[0], steps))
 
@@ -104,7 +104,7 @@ def _stretch(trained: Trained, steps: range) -> tuple[int, int]:
     return round(float(begin) / _NANO), round(float(end) / _NANO)
 
 
-def _since(process: Process, first: Process) -> int:
+def _ahead(process: Process, first: Process) -> int:
     """Nanoseconds to add to a process's clock to have that of the first: none on one machine, which has one clock."""
     here, there = process.facts, first.facts
     if process.key[0] == first.key[0] or "wall" not in here or "wall" not in there:
@@ -112,8 +112,8 @@ def _since(process: Process, first: Process) -> int:
     return round(float(here["wall"] - here["clock"] - there["wall"] + there["clock"]) / _NANO)
 
 
-def _first(process: Process, begin: int) -> int:
-    return max(round(float(process.starts()[0]) / _NANO), begin)
+def _started(process: Process) -> int:
+    return round(float(process.starts()[0]) / _NANO)
 
 
 def _rank(trained: Trained, reader: RecordReader, shift: int, told: tuple[int, int]) -> list[Event]:
