@@ -15,6 +15,8 @@ from floorit import cli
 from floorit.compare import comparison, limit, speed
 from floorit.compare.speed import RUN_TO_RUN, Pace
 from floorit.errors import UsageError
+from floorit.runfile import load
+from floorit.stats import Estimate
 
 RECORDS = Path(__file__).parent / "records"
 STEPS = 400
@@ -62,6 +64,15 @@ def test_nothing_under_what_two_runs_differ_by_is_claimed_however_alike_the_step
     assert clearly is not None
     assert slightly.within.low > 1.04
     assert (slightly.verdict, clearly.verdict) == ("unclear", "faster")
+
+
+def test_of_a_short_run_nothing_is_claimed() -> None:
+    long, short = Pace(seconds=steps(0.1), samples=1), Pace(seconds=steps(0.2, count=40), samples=1)
+    found = speed.compare(long, short)
+    assert found is not None
+    assert found.ratio.high < 0.6
+    assert found.verdict == "unclear"
+    assert not limit.is_exceeded(limit.parse("slower=5%"), found)
 
 
 def test_one_step_has_no_interval() -> None:
@@ -179,6 +190,25 @@ def test_where_batches_differ_it_is_said_and_times_are_of_a_sample(sides: tuple[
     assert found.speed.ratio.value == pytest.approx(1.0)
     assert sides[0].report.step is not None
     assert found.step.a == pytest.approx(sides[0].report.step.mean / 4)
+
+
+@pytest.mark.parametrize(("busy", "own", "slowed"), [(0.95, 0.5, 16 / (16 - 7.2)), (0.4, 0.1, 1.0), (0.95, 0.94, 1.0)])
+def test_other_programs_count_where_few_cores_are_free(
+    sides: tuple[comparison.Side, ...], folders: dict[str, Path], busy: float, own: float, slowed: float
+) -> None:
+    """Of 16 cores, `busy` of them by all programs and `own` by this one."""
+    report, run = sides[0].report, load(folders["data"])
+    assert report.machine is not None
+    machine = msgspec.structs.replace(report.machine, cpu_share=Estimate(value=busy, low=busy, high=busy, n=9))
+    run = msgspec.structs.replace(run, cpu_seconds=own * 16 * 100.0, seconds=100.0)
+    others = comparison._others(run, msgspec.structs.replace(report, machine=machine))
+    assert run.environment.cores == 16
+    assert comparison._slowed(16, others) == pytest.approx(slowed)
+
+
+def test_what_is_not_known_of_the_machine_is_said(sides: tuple[comparison.Side, ...]) -> None:
+    unknown = [msgspec.structs.replace(side, others=None) for side in sides]
+    assert any("not known" in caveat and "cores" in caveat for caveat in comparison.compare(*unknown).caveats)
 
 
 def test_another_machine_is_said(sides: tuple[comparison.Side, ...]) -> None:

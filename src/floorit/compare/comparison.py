@@ -15,8 +15,13 @@ from floorit.errors import RecordError, UsageError
 from floorit.hardware import Environment
 from floorit.report import build, trained
 from floorit.report.model import Report
+from floorit.runfile import RunFile
+from floorit.stats import seconds
 
 SCHEMA = 1
+# Of all cores, from what share on that is busy the program may have had to share one (two that the kernel counts may be
+# one in truth), and what others may use of them without a word.
+BUSY, OTHERS = 0.5, 0.02
 SAME_BATCH = 0.01  # by which samples a step may differ: the last batch of an epoch is often smaller
 # Of the machine, what tells whether it is the same one.
 _MACHINE = ("host", "gpu", "cpu", "cores", "cores_allowed", "cores_quota", "memory")
@@ -78,6 +83,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     report: Report
     pace: Pace
+    others: float | None = None  # cores that other programs kept busy
     fixes: dict[str, Any] = {}
 
 
@@ -93,14 +99,23 @@ def read(folder: Path) -> Side:
     report = build.assemble(folder, run, reader)
     assert report.run is not None
     steps = series.find(found[0].process, found[0].iterations).whole_steps()
-    pace = Pace(seconds=steps, samples=report.run.samples_per_step, slowed=_slowed(report))
-    return Side(folder=str(folder), report=report, pace=pace, fixes=dict(run.fixes))
+    others = _others(run, report)
+    pace = Pace(seconds=steps, samples=report.run.samples_per_step, slowed=_slowed(run.environment.cores, others))
+    return Side(folder=str(folder), report=report, pace=pace, others=others, fixes=dict(run.fixes))
 
 
-def _slowed(report: Report) -> float:
+def _others(run: RunFile, report: Report) -> float | None:
+    """Cores that other programs kept busy meanwhile, if few were free; None where that is not known."""
+    machine, cores = report.machine, run.environment.cores
+    if machine is None or not cores or run.cpu_seconds is None or not run.seconds:
+        return None
+    others = machine.cpu_share.value * cores - run.cpu_seconds / run.seconds
+    return others if machine.cpu_share.value > BUSY and others > OTHERS * cores else 0.0
+
+
+def _slowed(cores: int | None, others: float | None) -> float:
     """How many times as fast the program could have been, had it had the cores that others kept busy."""
-    cores, others = report.environment.cores, report.machine.other_cores if report.machine is not None else None
-    return cores / max(cores - others, 1.0) if cores and others is not None else 1.0
+    return cores / max(cores - others, 1.0) if cores and others else 1.0
 
 
 def compare(a: Side, b: Side) -> Comparison:
@@ -239,19 +254,25 @@ def _caveats(a: Side, b: Side, found: Speed | None, environment: list[Change]) -
     unlike = [change.name for change in environment if change.name in _MACHINE]
     if unlike:
         said.append(f"not the same machine ({', '.join(unlike)}): part of the difference may be the machine's")
-    said += [line for name, side in (("A", a), ("B", b)) for line in _own_caveats(name, side.report)]
-    return said
+    return said + [line for name, side in (("A", a), ("B", b)) for line in _own_caveats(name, side)]
 
 
-def _own_caveats(name: str, report: Report) -> list[str]:
-    said = []
+def _own_caveats(name: str, side: Side) -> list[str]:
+    said, report = [], side.report
     assert report.run is not None
+    if not side.pace.is_enough:
+        steps, total = len(side.pace.seconds), seconds(float(side.pace.seconds.sum()))
+        said.append(f"{name} has {steps} steps that count, {total} in all: too short for a claim; train longer")
     if not report.settings:
         said.append(f"the settings in force in {name} were not read, so none are compared")
     if not report.run.steady:
         said.append(f"{name} was not steady: its later steps are not like its earlier ones")
-    if report.machine is not None and report.machine.other_cores is not None:
-        said.append(f"other programs kept about {report.machine.other_cores:.1f} cores busy while {name} ran")
+    if side.others is None:
+        said.append(f"what other programs did to the cores while {name} ran is not known")
+    elif side.others:
+        said.append(
+            f"other programs kept about {side.others:.1f} of {report.environment.cores} cores busy while {name} ran"
+        )
     if report.program.exit_code is None:
         said.append(f"{name} has not ended, or floorit did not see its end")
     elif report.program.exit_code:

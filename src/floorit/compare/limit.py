@@ -28,4 +28,4 @@ def parse(text: str) -> Limit:
 
 def is_exceeded(limit: Limit, speed: Speed) -> bool:
     """Whether even the near end of the interval lies beyond it."""
-    return speed.ratio.high < 1 - limit.slower
+    return speed.verdict == "slower" and speed.ratio.high < 1 - limit.slower

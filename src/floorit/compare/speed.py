@@ -24,6 +24,9 @@ from floorit.stats import Estimate, Floats, mean, rate
 # of the 32 A/A rows in docs/measurements/2026-11-15-overhead.md and 2026-11-16-gpu.md (0.6 to 5.2 %). There the two
 # take turns; runs that lie apart in time may differ more.
 RUN_TO_RUN = 0.05
+# What a run must have for anything to be claimed of it: as much as `floorit try` has of each by default. Over less,
+# what comes and goes within seconds (other programs, clocks) is not averaged.
+ENOUGH_SECONDS, ENOUGH_STEPS = 10.0, 20
 
 Word = Literal["faster", "slower", "unclear"]
 
@@ -34,6 +37,11 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     seconds: Floats
     samples: float | None
     slowed: float = 1.0  # how many times as long they may have taken because other programs used the cores
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there is enough of it for a claim."""
+        return len(self.seconds) >= ENOUGH_STEPS and float(self.seconds.sum()) >= ENOUGH_SECONDS
 
 
 class Speed(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,8 +79,12 @@ def compare(a: Pace, b: Pace) -> Speed | None:
         ratio=ratio,
         run_to_run=RUN_TO_RUN,
         is_disturbed=drift > 0 or max(a.slowed, b.slowed) > 1,
-        verdict="faster" if ratio.low > 1 else "slower" if ratio.high < 1 else "unclear",
+        verdict=_judge(ratio) if a.is_enough and b.is_enough else "unclear",
     )
+
+
+def _judge(ratio: Estimate) -> Word:
+    return "faster" if ratio.low > 1 else "slower" if ratio.high < 1 else "unclear"
 
 
 def _relative(estimate: Estimate) -> float:
