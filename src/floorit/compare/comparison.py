@@ -22,6 +22,7 @@ SCHEMA = 1
 # Of all cores, from what share on that is busy the program may have had to share one (two that the kernel counts may be
 # one in truth), and what others may use of them without a word.
 BUSY, OTHERS = 0.5, 0.02
+LEFT = 0.1  # of the cores that others left to it: less cannot be told
 SAME_BATCH = 0.01  # by which samples a step may differ: the last batch of an epoch is often smaller
 # Of the machine, what tells whether it is the same one.
 _MACHINE = ("host", "gpu", "cpu", "cores", "cores_allowed", "cores_quota", "memory")
@@ -115,7 +116,7 @@ def _others(run: RunFile, report: Report) -> float | None:
 
 def _slowed(cores: int | None, others: float | None) -> float:
     """How many times as fast the program could have been, had it had the cores that others kept busy."""
-    return cores / max(cores - others, 1.0) if cores and others else 1.0
+    return cores / max(cores - others, LEFT * cores) if cores and others else 1.0
 
 
 def compare(a: Side, b: Side) -> Comparison:
