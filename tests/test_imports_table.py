@@ -38,6 +38,8 @@ MAY_IMPORT = {
         *("analyse", "diagnose", "events", "fixes", "hardware", "plan"),
         *("runfile", "stats", "truth", "record", "vitals"),
     },
+    "compare": {"analyse", "events", "hardware", "report", "runfile", "stats"},
+    "watch": {"analyse", "declared", "events", "report", "runfile", "stats", "vitals"},
     "launch": {"record", "hardware", "runfile"},
     "apart": set(),
     "imagebench": set(),  # a script of its own, run by the program's Python
@@ -58,6 +60,7 @@ MAY_IMPORT = {
     "cli": {
         "analyse",
         "commandline",
+        "compare",
         "demo",
         "events",
         "fixes",
@@ -77,6 +80,7 @@ MAY_IMPORT = {
         "imagecosts",
         "usage",
         "trial",
+        "watch",
     },
 }
 
@@ -98,6 +102,8 @@ MAY_INSTALL = {
     "fixes": {"msgspec"},
     "plan": {"msgspec"},
     "report": {"jinja2", "markupsafe", "msgspec", "numpy", "rich"},
+    "compare": {"msgspec", "numpy", "rich"},
+    "watch": {"msgspec", "numpy", "rich"},
     "launch": {"msgspec"},
     "scan": {"libcst", "msgspec", "rich", "tomli"},
     "rating": {"torch"},
@@ -117,7 +123,7 @@ MAY_INSTALL = {
 # Pure: values in, values out. No torch, no other process, no clock.
 PURE = (
     *("clock", "replay", "events", "stats", "truth", "vitals", "declared", "analyse", "diagnose", "fixes", "plan"),
-    "report",
+    *("report", "compare"),
 )
 IMPURE_MODULES = {"torch", "subprocess", "time", "datetime", "random", "socket", "threading", "multiprocessing"}
 

@@ -30,11 +30,13 @@ from floorit import (
 from floorit.analyse import habits, trace
 from floorit.analyse.alternatives import Measured
 from floorit.commandline import FOLDER
+from floorit.compare import command as comparing
 from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
 from floorit.events import RecordReader
 from floorit.fixes import asked
-from floorit.report import beside, build, model, terminal, words
+from floorit.report import beside, build, markdown, model, sheet, terminal, trained, words
+from floorit.report import trace as trace_file
 from floorit.scan.finding import Finding
 from floorit.trial import arms, attempt, store
 from floorit.trial.table import render as render_trials
@@ -317,6 +319,11 @@ def _newest() -> Path:
 def _report(options: argparse.Namespace) -> int:
     folder = options.folder or _newest()
     run, reader = build.load(folder, options.warmup)
+    if options.csv:
+        sys.stdout.write(sheet.render(trained.of_record(reader, run.warmup)))
+        return 0
+    if options.trace is not None:
+        return _draw_trace(folder, run, reader, options.trace)
     report = build.assemble(folder, run, reader)
     if options.html:
         try:
@@ -325,8 +332,26 @@ def _report(options: argparse.Namespace) -> int:
             raise OutputError(f"the page cannot be written: {error.strerror} ({folder})") from None
     elif options.json:
         sys.stdout.buffer.write(model.to_json(report))
+    elif options.markdown:
+        sys.stdout.write(markdown.render(report))
     else:
         terminal.show(report, sys.stdout)
+    return 0
+
+
+def _watch(options: argparse.Namespace) -> int:
+    from floorit.watch import command  # needs a terminal of a kind that Windows, which is told what it lacks, has not
+
+    return command.run(options.folder or _newest())
+
+
+def _draw_trace(folder: Path, run: runfile.RunFile, reader: RecordReader, file: Path) -> int:
+    made = trace_file.make(folder, run, reader)
+    try:
+        file.write_bytes(trace_file.to_json(made))
+    except OSError as error:
+        raise OutputError(f"{file} cannot be written: {error.strerror}") from None
+    print(f"floorit: {trace_file.said(made)} in {words.relative(str(file))}", file=sys.stderr)
     return 0
 
 
@@ -350,6 +375,8 @@ _VERBS: dict[str, Callable[[argparse.Namespace], int]] = {
     "try": _try,
     "tune": _tune,
     "report": _report,
+    "compare": comparing.run,
+    "watch": _watch,
     "scan": _scan,
     "demo": _demo,
     "env": _env,

@@ -65,6 +65,26 @@ has what was proven: `floorit run --with floorit.toml train.py` trains with it. 
 with the same --out goes on.
 """
 
+_REPORT_EXAMPLES = """\
+examples:
+  floorit report floorit-runs/train-20261115-101500
+  floorit report --html                   writes report.html there
+  floorit report --markdown > result.md
+  floorit report --csv floorit-runs/train-20261115-101500 > steps.csv
+  floorit report --trace steps.json       open it in ui.perfetto.dev or chrome://tracing
+"""
+
+_COMPARE_EXAMPLES = """\
+examples:
+  floorit compare floorit-runs/train-20261115-101500 floorit-runs/train-20261116-093000
+  floorit compare --json before after > compared.json
+  floorit compare --fail-if slower=5% before after      for a check that nobody watches
+
+Of each run there is one observation: what two runs of one program differ by is added to the interval, and `floorit try`
+is what proves less. Exit code: 0; 1 where --fail-if is given and the whole interval lies beyond its limit; 2 where the
+command line makes no sense or there is nothing to compare.
+"""
+
 _SCAN_EXAMPLES = """\
 examples:
   floorit scan                          the folder one is in
@@ -120,6 +140,8 @@ def parser() -> argparse.ArgumentParser:
     _add_try(verbs)
     _add_tune(verbs)
     _add_report(verbs)
+    _add_compare(verbs)
+    _add_watch(verbs)
     _add_scan(verbs)
     _add_demo(verbs)
     env = verbs.add_parser("env", help="describe this machine and the torch that programs would use")
@@ -258,16 +280,52 @@ def _add_report(verbs: _Verbs) -> None:
         "report",
         help="draw the report of a recorded run again",
         description="Draw the report again, from the record alone.",
-        epilog="examples:\n  floorit report floorit-runs/train-20261115-101500\n"
-        "  floorit report --html floorit-runs/train-20261115-101500    writes report.html there",
+        epilog=_REPORT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     report.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=f"default: the newest in {FOLDER}/")
     _add_warmup(report)
-    drawn = report.add_mutually_exclusive_group()
-    drawn.add_argument("--json", action="store_true", help="print report.json instead")
-    drawn.add_argument("--html", action="store_true", help="write the page, report.html in DIR, instead")
+    form = report.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print report.json instead")
+    form.add_argument("--html", action="store_true", help="write the page, report.html in DIR, instead")
+    form.add_argument("--markdown", action="store_true", help="print tables for an issue or a sheet instead")
+    form.add_argument("--csv", action="store_true", help="print every step with its phases instead")
+    form.add_argument(
+        "--trace", type=Path, metavar="FILE", help="write a time line of the steps, which ui.perfetto.dev opens"
+    )
     report.set_defaults(verb="report")
+
+
+def _add_compare(verbs: _Verbs) -> None:
+    compared = verbs.add_parser(
+        "compare",
+        help="say what changed between two recorded runs",
+        description="Lay two recorded runs side by side: speed, ledger, findings, settings, machine.",
+        epilog=_COMPARE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    compared.add_argument("a", type=Path, metavar="A", help="folder of the run before")
+    compared.add_argument("b", type=Path, metavar="B", help="folder of the run after")
+    compared.add_argument(
+        "--fail-if", metavar="slower=N%", help="exit code 1 where B is surely slower than A by more than that"
+    )
+    form = compared.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="as JSON")
+    form.add_argument("--markdown", action="store_true", help="as tables for an issue or a sheet")
+    compared.set_defaults(verb="compare")
+
+
+def _add_watch(verbs: _Verbs) -> None:
+    watched = verbs.add_parser(
+        "watch",
+        help="look on while a run is recorded",
+        description="Show a run while it is recorded: how far it is, where the last minute went, what limits it so far."
+        " It only reads the files of the run. q or Ctrl-C ends the view, never the program.",
+        epilog="examples:\n  floorit watch\n  floorit watch floorit-runs/train-20261115-101500",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    watched.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=f"default: the newest in {FOLDER}/")
+    watched.set_defaults(verb="watch")
 
 
 def _add_scan(verbs: _Verbs) -> None:

@@ -283,10 +283,10 @@ class Process:
 
     def play_closely(self, words: list[int], lines: list[list[int]]) -> list[Span]:
         """The phases of a stretch of the log by themselves, in order, as they are kept of the kernel window only."""
-        replay = Replay(words[0])
+        replay = Replay(words[0], spans_in=(words[0], words[-2]))
         for time, place in lines:
             replay.line(time, place)
-        replay.feed([words[0], wire.WINDOW_IN, *words])
+        replay.feed(words)
         pid = self.key[1]
         return [Span(s.begin, s.end, s.phase, self._places.get((pid, s.place))) for s in replay.spans]
 

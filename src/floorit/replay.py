@@ -38,6 +38,7 @@ _LASTING = GRAD_FORWARD | ANOMALY  # which a nap does not see, and which last
 _UNTOLD = (OTHER, H2D, FORWARD, LOSS, BACKWARD, OPTIMIZER)  # which it does not tell apart
 CLOSELY = 64  # steps by which it is divided
 MOST = 20  # times their mean: more of it is not divided
+NEVER = (0, -1)  # between which two moments nothing lies
 NO_QUEUE = 0xFFFF  # `ready` of a row whose loader has no queue
 
 # What an open phase was opened by, besides the phases themselves.
@@ -82,7 +83,7 @@ class Stretch(msgspec.Struct):
 
 
 class Span(msgspec.Struct):
-    """Time in one phase, inside of the kernel window."""
+    """Time in one phase."""
 
     begin: int
     end: int
@@ -134,8 +135,10 @@ class _Moment(msgspec.Struct):
 class Replay:
     """The state after the events so far."""
 
-    def __init__(self, started: int) -> None:
+    def __init__(self, started: int, spans_in: tuple[int, int] = NEVER) -> None:
+        """Spans are told of the kernel window, and of what lies between the two moments `spans_in`."""
         self.clock = Clock(started)
+        self._first, self._last = spans_in
         self.rows: list[Row] = []  # closed since they were last taken
         self.looks: list[Look] = []  # named since they were last taken
         self.stretches: list[Stretch] = []  # named since they were last taken
@@ -206,10 +209,11 @@ class Replay:
         while self._coming and self._coming[0].time <= now:
             self._name(self._coming.popleft())
         clock = self.clock
+        tells_spans = self._in_window or self._first <= now <= self._last
         if wire.LEAF <= kind < wire.LEAF + len(PHASES):
             since = max(now - operand, clock.since)
             place = self._lines.pop(now, 0) if self._lines else 0
-            if self._in_window:
+            if tells_spans:
                 self._span(since, clock.current, self._line)
                 self._spanned(Span(since, now, kind - wire.LEAF, place))
             if self._names:
@@ -218,7 +222,7 @@ class Replay:
             clock.passes(now)
             clock.leaf(kind - wire.LEAF, max(0, now - since))
             return
-        if self._in_window:
+        if tells_spans:
             self._span(now, clock.current, self._line)
         if self._line:
             self._stretch(now)

@@ -35,6 +35,8 @@ MOST_LINES = 5  # source lines named for a phase
 AHEAD = 1.2  # the GPU's seconds of a step over the host's: more than the noise of both
 ENOUGH_LOOKS = 20  # at the stack: fewer are said to be few
 _EVAL = wire.PHASES.index("eval")
+# What follows the last iteration is the program's end, not training, but for what has a name of its own.
+NAMED = [wire.PHASES.index(name) for name in ("logging", "checkpoint", "epoch_gap", "eval")]
 _COMPREHENSIONS = re.compile(r"(\.<locals>)?\.?<(listcomp|setcomp|dictcomp|genexpr)>")
 
 
@@ -135,10 +137,8 @@ def _spent(process: Process, iterations: Iterations) -> tuple[Floats, float, flo
     evaluates = kind[first : last + 1][counts] == EVAL
     spent = seconds[~evaluates].sum(axis=0)
     spent[_EVAL] += seconds[evaluates].sum()
-    # What follows the last iteration is the program's end, not training, but for what has a name of its own.
-    named = [wire.PHASES.index(name) for name in ("logging", "checkpoint", "epoch_gap", "eval")]
     after = rows["seconds"][last + 1 :][~iterations.windowed[last + 1 :]]
-    spent[named] += after[:, named].sum(axis=0)
+    spent[NAMED] += after[:, NAMED].sum(axis=0)
     return spent, float(process.starts()[first]), float(rows["end"][last])
 
 

@@ -53,7 +53,7 @@ def load(folder: Path, warmup: int | None = None) -> tuple[RunFile, RecordReader
 def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
     """The report of a record that has been read."""
     processes = reader.run()
-    trained = [t for process in processes if (t := trainings.examine(process, run.warmup)) is not None]
+    trained = trainings.of_record(reader, run.warmup)
     missing = [
         *_missing([*processes, *reader.workers.values()], reader.folder),
         *_device_missing(trained),

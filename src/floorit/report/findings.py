@@ -17,7 +17,7 @@ from floorit.stats import Estimate
 
 NOTHING = f"nothing whose gain can be predicted here would make it {CLAIMED - 1:.0%} faster"
 MOST_ADVICE = 3  # fixes, and fixes that would not help
-_RISKS = {
+RISKS = {
     "exact": "same results",
     "rounding": "other rounding",
     "order": "other order of data",
@@ -129,7 +129,7 @@ def set_to(fix: FixAdvice) -> str:
 def promise(fix: FixAdvice) -> str:
     """What a fix should gain, what it does to results, and what it takes."""
     gain = f"{speedup(fix.speedup)} " if fix.speedup is not None else ""
-    risk = f"{_RISKS[fix.risk]} {fix.proviso}".rstrip()
+    risk = f"{RISKS[fix.risk]} {fix.proviso}".rstrip()
     return f"{gain}({risk}; {_EFFORTS[fix.effort]}): {fix.summary}"
 
 

@@ -31,7 +31,7 @@ from floorit.stats import seconds
 WIDTH = 100  # in a pipe, and at most
 BAR = 24  # columns of a full bar
 WITH_LINE = 0.02  # of a phase with less, the line that was seen most is chance
-_COLOURS = {
+COLOURS = {
     "data_wait": "red",
     "h2d": "magenta",
     "sync": "magenta",
@@ -134,7 +134,7 @@ def _ledger(entries: list[Entry]) -> RenderableType:
             continue
         cells: list[Text | str] = [
             Text(PHASES[entry.phase]),
-            Text("█" * max(1, round(entry.share * BAR)), style=_COLOURS.get(entry.phase, "green")),
+            Text("█" * max(1, round(entry.share * BAR)), style=COLOURS.get(entry.phase, "green")),
             seconds(entry.seconds),
             f"{entry.share:.1%}",
             *([seconds(entry.gpu_seconds) if entry.gpu_seconds else ""] if on_gpu else []),

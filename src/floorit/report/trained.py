@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from floorit.analyse import iterations, ledger
-from floorit.events import Process
+from floorit.events import Process, RecordReader
 from floorit.record import wire
 from floorit.report.model import StepFacts
 from floorit.stats import median
@@ -33,6 +33,11 @@ def examine(process: Process, warmup: int | None = None) -> Trained | None:
         return None
     step = StepFacts(mean=drawn.mean, seconds=middle, p95=float(np.percentile(times, 95)))
     return Trained(process=process, iterations=found, ledger=drawn, step=step)
+
+
+def of_record(reader: RecordReader, warmup: int | None = None) -> list[Trained]:
+    """Every process that trained, by rank."""
+    return [t for process in reader.run() if (t := examine(process, warmup)) is not None]
 
 
 def batch(trained: Trained) -> float | None:

@@ -1,0 +1,1 @@
+"""`floorit compare`: two records side by side."""
