@@ -9,6 +9,7 @@ from floorit.analyse.input import Workers
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.ledger import Ledger, Line
 from floorit.analyse.needs import Needs
+from floorit.analyse.ranks import LateRank
 from floorit.analyse.settings import Setting
 from floorit.events import Process
 from floorit.stats import Estimate
@@ -70,6 +71,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     without_data: float | None = None  # seconds of a step without its data path, where that was measured
     batch: float | None = None  # samples in one, of this rank; None where no loader of torch's makes them
     ddp_waits: float | None = None  # seconds of a step that DDP's backward waits for other ranks, where it tells
+    late: LateRank | None = None  # the rank that the others wait for
+    waits: float | None = None  # seconds of a step that this rank's own time is shorter than the slowest's
 
     @property
     def on_gpu(self) -> bool:

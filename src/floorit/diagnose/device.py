@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.ledger import Line
+from floorit.analyse.ranks import LateRank
 from floorit.analyse.stepmodel import Change, bound
 from floorit.diagnose import Facts, Finding, bound_of, place_of
 from floorit.diagnose.thresholds import FEW_SAMPLES, MOSTLY_FREE, NAMED
@@ -98,23 +99,44 @@ def _comm(facts: Facts) -> Finding | None:
     elif called:
         said.append(f"{seconds(called)} of a step of {seconds(needs.step)} in collectives that the program calls")
     if inside:
-        said.append(f"by DDP's own clock backward waits {seconds(inside)} of a step for gradients of other ranks")
+        said.append(f"backward waits {seconds(inside)} of a step for gradients of other ranks, {_by(facts)}")
+    late = facts.late if facts.late is not None and facts.late.rank != facts.process.rank else None
+    if late is not None:
+        said.append(of_late(late))
+        where = late.where or where
     share = lost / needs.step
     if bound_of(share) <= NAMED:
         return None
     return Finding(
         code="comm-bound",
-        title="the ranks wait for each other",
+        title=f"rank {late.rank} is late, and the others wait for it" if late else "the ranks wait for each other",
         share=share,
         bound=bound_of(share),
         evidence=said,
-        where=ledger.where("backward") if inside > lost / 2 else where,
+        where=ledger.where("backward") if inside > lost / 2 and not (late and late.where) else where,
     )
+
+
+def of_late(late: LateRank) -> str:
+    """What is said of the rank that the others wait for."""
+    by = f"rank {late.rank} needs {seconds(late.seconds.value)} of a step more than the others"
+    if late.phase is None or late.phase_seconds is None or late.others_seconds is None:
+        return by
+    own, others = seconds(late.phase_seconds), seconds(late.others_seconds)
+    return f"{by}: {own} in {late.phase}, where they need {others}"
 
 
 def _in_backward(facts: Facts) -> float:
     """Seconds of a step that DDP waits inside of backward; what its first passes took more is not taken for it."""
-    return min(facts.ddp_waits or 0.0, facts.ledger.seconds("backward"))
+    if facts.process.ddp is None:
+        return 0.0
+    return min(max(facts.ddp_waits or 0.0, facts.waits or 0.0), facts.ledger.seconds("backward"))
+
+
+def _by(facts: Facts) -> str:
+    """Whose clock says so."""
+    is_ddps = (facts.ddp_waits or 0.0) >= (facts.waits or 0.0)
+    return "by DDP's own clock" if is_ddps else "by what the slowest of them does before it"
 
 
 def _kernels(gpu: Gpu) -> str:

@@ -112,6 +112,7 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
     if watched is not None and lowest is not None:
         mfu, hfu = lowest.utilisation(first.step.mean)
         watched = msgspec.structs.replace(watched, mfu=mfu, hfu=hfu)
+    together = ranks.compare(trained) if trained[1:] else None
     facts = diagnose.Facts(
         process=first.process,
         iterations=first.iterations,
@@ -124,6 +125,8 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
         without_data=ladder.without_data if ladder is not None else None,
         batch=trainings.batch(first) if workers is not None else None,
         ddp_waits=ranks.waits(first.process, first.iterations),
+        late=together.late if together is not None else None,
+        waits=together.waits[0].seconds.value if together is not None else None,
     )
     findings = verdict.diagnose(facts, points, bare.out_of_memory)
     whole, unknown = _job(first, run)
@@ -155,9 +158,33 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
             *unlimited,
             *unknown,
             *_workers_missing(workers),
+            *_ranks_missing(trained, together),
         ],
-        ranks=[Rank(rank=t.process.rank, step=t.step, ledger=t.ledger.entries) for t in trained] if trained[1:] else [],
+        ranks=_ranks(trained, together) if trained[1:] else [],
+        late_rank=together.late if together is not None else None,
     )
+
+
+def _ranks(trained: list[Trained], together: ranks.Together | None) -> list[Rank]:
+    alone = [Rank(rank=t.process.rank, step=t.step, ledger=t.ledger.entries) for t in trained]
+    if together is None:
+        return alone
+    return [
+        msgspec.structs.replace(rank, waits_for=wait.rank, waits_seconds=wait.seconds)
+        for rank, wait in zip(alone, together.waits, strict=True)
+    ]
+
+
+def _ranks_missing(trained: list[Trained], together: ranks.Together | None) -> list[Missing]:
+    """Why it is not known who waits for whom."""
+    if len(trained) < 2:
+        return []
+    if together is None:
+        return [Missing(what="ranks.waits_for", reason="the ranks were not seen to go in step for long enough")]
+    if any(trainings.used_cuda(one.process) for one in trained):
+        reason = "on a GPU: what a rank's host does is compared, not how long its GPU takes for its part"
+        return [Missing(what="ranks.waits_for", reason=reason)]
+    return []
 
 
 def _workers_missing(workers: loader_input.Workers | None) -> list[Missing]:

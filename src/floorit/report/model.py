@@ -15,6 +15,7 @@ from floorit.analyse.memory import OutOfMemory
 from floorit.analyse.named import Named
 from floorit.analyse.overrides import Override
 from floorit.analyse.parts import Part
+from floorit.analyse.ranks import LateRank
 from floorit.analyse.settings import Setting
 from floorit.analyse.syncs import SyncPoint
 from floorit.diagnose import Finding
@@ -73,7 +74,8 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
     rank: int
     step: StepFacts
     ledger: list[Entry]
-    waits_for: str | None = None
+    waits_for: int | None = None  # the rank that is late
+    waits_seconds: Estimate | None = None  # a step, for whichever is the slowest; None: it is not known
 
 
 class Missing(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +110,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     out_of_memory: OutOfMemory | None = None
     missing: list[Missing]
     ranks: list[Rank]
+    late_rank: LateRank | None = None  # that the others wait for
     record: str  # the folder it was made from
     summary: str  # one sentence
 

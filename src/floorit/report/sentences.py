@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
 from floorit.analyse.job import Job
 from floorit.analyse.ledger import Entry, Line
 from floorit.report.model import Missing, Report, RunFacts
-from floorit.report.words import duration, interval, number, several, size
+from floorit.report.words import PHASES, duration, interval, number, several, size
 from floorit.stats import seconds
 
 SMALL = 0.005  # shares under this are not named one by one
@@ -43,6 +45,21 @@ def warnings(report: Report) -> list[str]:
     if report.machine is not None and report.machine.other_cores is not None:
         others = f"other programs kept about {report.machine.other_cores:.1f} of {report.environment.cores} cores busy"
         said.append(f"{others} and none was free: times are longer than they need be")
+    return said
+
+
+def of_ranks(report: Report) -> list[str]:
+    """Which rank the others wait for, and with what it is late."""
+    late = report.late_rank
+    if late is None:
+        return []
+    said = [f"rank {late.rank} is the last in {late.slowest_share:.0%} of the steps, by {interval(late.seconds)}"]
+    if late.phase is not None:
+        own, others = seconds(late.phase_seconds or 0.0), seconds(late.others_seconds or 0.0)
+        said[0] += f": {PHASES[late.phase]} takes it {own} of a step, the others {others}"
+    waits = [rank.waits_seconds.value for rank in report.ranks if rank.waits_seconds and rank.rank != late.rank]
+    if waits:
+        said.append(f"they wait {seconds(float(np.median(waits)))} of a step for it")
     return said
 
 

@@ -109,6 +109,8 @@ def _headline(report: Report) -> RenderableType:
     if run.samples_per_second is not None:
         pace.append(f" · {number(run.samples_per_second.value)} samples/s")
     lines = [Text("floorit: " + ", ".join(sentences.of_run(run))), pace]
+    ranks = sentences.of_ranks(report)
+    lines += [Text("ranks  " + "; ".join(ranks), style="bold")] if ranks else []
     return Group(*lines, *(Text(warning, style="yellow") for warning in sentences.warnings(report)))
 
 

@@ -120,6 +120,7 @@ def _said(report: Report) -> dict[str, Any]:
     return {
         "facts": sentences.of_run(report.run) if report.run else [sentences.hint_untrained(report)],
         "warnings": sentences.warnings(report),
+        "of_ranks": sentences.of_ranks(report),
         "job": sentences.of_job(report.job) if report.job else None,
         "loader": sentences.of_loader(workers) if workers else [],
         "data_path": sentences.of_data_path(workers) if workers else [],
