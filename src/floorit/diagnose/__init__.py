@@ -72,7 +72,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     batch: float | None = None  # samples in one, of this rank; None where no loader of torch's makes them
     ddp_waits: float | None = None  # seconds of a step that DDP's backward waits for other ranks, where it tells
     late: LateRank | None = None  # the rank that the others wait for
-    waits: float | None = None  # seconds of a step that this rank's own time is shorter than the slowest's
+    waits: float | None = None  # the same, by how much shorter this rank's own time is than the slowest's
 
     @property
     def on_gpu(self) -> bool:

@@ -128,8 +128,6 @@ def of_late(late: LateRank) -> str:
 
 def _in_backward(facts: Facts) -> float:
     """Seconds of a step that DDP waits inside of backward; what its first passes took more is not taken for it."""
-    if facts.process.ddp is None:
-        return 0.0
     return min(max(facts.ddp_waits or 0.0, facts.waits or 0.0), facts.ledger.seconds("backward"))
 
 

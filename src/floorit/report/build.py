@@ -126,7 +126,7 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
         batch=trainings.batch(first) if workers is not None else None,
         ddp_waits=ranks.waits(first.process, first.iterations),
         late=together.late if together is not None else None,
-        waits=together.waits[0].seconds.value if together is not None else None,
+        waits=together.waits[0].seconds.value if together is not None and first.process.ddp is not None else None,
     )
     findings = verdict.diagnose(facts, points, bare.out_of_memory)
     whole, unknown = _job(first, run)
