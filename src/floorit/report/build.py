@@ -20,7 +20,9 @@ from floorit.analyse import (
     named,
     overrides,
     ranks,
+    series,
     settings,
+    slowdown,
     syncs,
 )
 from floorit.analyse import input as loader_input
@@ -137,6 +139,7 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
         run=facts_of_run,
         step=first.step,
         ledger=first.ledger.entries,
+        slowdown=slowdown.find(series.find(first.process, first.iterations), first.ledger),
         job=whole,
         workers=workers,
         gpu=watched,

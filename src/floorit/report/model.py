@@ -17,6 +17,7 @@ from floorit.analyse.overrides import Override
 from floorit.analyse.parts import Part
 from floorit.analyse.ranks import LateRank
 from floorit.analyse.settings import Setting
+from floorit.analyse.slowdown import SlowDown
 from floorit.analyse.syncs import SyncPoint
 from floorit.diagnose import Finding
 from floorit.hardware import Environment
@@ -93,6 +94,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     environment: Environment
     run: RunFacts | None
     step: StepFacts | None
+    slowdown: SlowDown | None = None  # where later steps take longer
     job: Job | None = None
     ledger: list[Entry]
     workers: Workers | None

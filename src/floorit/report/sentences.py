@@ -10,6 +10,7 @@ from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
 from floorit.analyse.job import Job
 from floorit.analyse.ledger import Entry, Line
+from floorit.analyse.slowdown import SlowDown
 from floorit.report.model import Missing, Report, RunFacts
 from floorit.report.words import PHASES, duration, interval, number, several, size
 from floorit.stats import seconds
@@ -40,12 +41,23 @@ def of_run(run: RunFacts) -> list[str]:
 def warnings(report: Report) -> list[str]:
     """What makes every figure doubtful."""
     said = []
-    if report.run is not None and not report.run.steady:
+    if report.slowdown is not None:
+        said.append(of_slowdown(report.slowdown))
+    elif report.run is not None and not report.run.steady:
         said.append("not steady: later steps are not like earlier ones")
     if report.machine is not None and report.machine.other_cores is not None:
         others = f"other programs kept about {report.machine.other_cores:.1f} of {report.environment.cores} cores busy"
         said.append(f"{others} and none was free: times are longer than they need be")
     return said
+
+
+def of_slowdown(found: SlowDown) -> str:
+    """From when on steps take longer, and what of them."""
+    by = f"it slows down: from step {found.step:,} on a step takes {found.ratio.value:.2f} times as long"
+    times = f"{seconds(found.before)}, then {seconds(found.after)}"
+    still = ", and longer still later on" if found.goes_on else ""
+    grown = f"{PHASES[found.phase]} from {seconds(found.phase_before)} to {seconds(found.phase_after)}"
+    return f"{by} ({times}{still}); most of it {grown}"
 
 
 def of_ranks(report: Report) -> list[str]:
