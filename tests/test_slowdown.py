@@ -53,7 +53,7 @@ def test_a_fifth_half_way_is_found_with_its_step(count: int) -> None:
         seconds = _noise(random, count) * np.where(np.arange(count) < count // 2, 1.0, 1.2)
         found = slowdown.find(_series(seconds, wire.DATA_WAIT), LEDGER)
         assert found is not None
-        assert found.ratio.value == pytest.approx(1.2, abs=max(0.8 / count**0.5, 0.015))
+        assert found.ratio.value == pytest.approx(1.2, abs=max(1.2 / count**0.5, 0.02))
         covered.append(found.ratio.low < 1.2 < found.ratio.high)
         assert abs(found.step - count // 2) <= max(0.02 * count, 6)
         assert found.phase == "data_wait"
