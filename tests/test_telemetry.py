@@ -8,12 +8,14 @@ import types
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pynvml
 import pytest
 
 from floorit import telemetry, vitals
 from floorit.analyse import machine
+from floorit.events import Headroom
 from floorit.vitals import GpuSample, Sample
 
 
@@ -67,6 +69,9 @@ class Nvml(types.ModuleType):
     def nvmlDeviceGetClockInfo(self, handle: str, which: int) -> int:
         return 1980
 
+    def nvmlDeviceGetComputeRunningProcesses(self, handle: str) -> list[Any]:
+        return [types.SimpleNamespace(pid=pid) for pid in (10, 11, 12)]
+
     def nvmlGpmQueryDeviceSupport(self, handle: str) -> Any:
         return types.SimpleNamespace(isSupportedDevice=self._counters)
 
@@ -117,6 +122,7 @@ def test_what_the_driver_says_is_in_the_file(monkeypatch: pytest.MonkeyPatch, tm
             graphics=0.5,
             sm=0.25,
             tensor=None,
+            processes=3,
         )
     ]
     assert nvml.freed == 2
@@ -184,3 +190,28 @@ def test_what_other_programs_use_is_told_where_no_core_is_free(
     found = machine.describe(samples, 0.0, 20.0)
     assert found is not None
     assert machine.beside(found, 2, cpu_seconds, 100.0).other_cores == others
+
+
+def _machine() -> machine.Machine:
+    samples = [
+        Sample(at=float(at), cpu=0.5, memory_free=1, gpus=[msgspec.structs.replace(gpu("a", 0.5, 60.0), processes=3)])
+        for at in range(5)
+    ]
+    found = machine.describe(samples, 0.0, 5.0)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(("own", "others"), [(0, None), (1, 2), (3, 0), (4, 0)])
+def test_other_programs_on_the_gpu_are_told_of(own: int, others: int | None) -> None:
+    found = machine.with_neighbours(_machine(), own)
+    assert found.gpu_others == others
+
+
+def test_what_is_nearly_full_is_told_and_what_is_not_known_is_not() -> None:
+    tight = Headroom(memory=1000, available_least=40, shared_size=1000, shared_free_least=90)
+    full = machine.with_room(_machine(), tight)
+    assert (full.memory_low, full.shared_low) == (40, 90)
+    roomy = machine.with_room(_machine(), Headroom(memory=1000, available_least=60, shared_free_least=0))
+    assert (roomy.memory_low, roomy.shared_low) == (None, None)
+    assert machine.with_room(_machine(), None).memory_low is None

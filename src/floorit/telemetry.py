@@ -109,6 +109,7 @@ class _Gpu:
             graphics=graphics,
             sm=sm,
             tensor=tensor,
+            processes=self._ask(lambda: len(nvml.nvmlDeviceGetComputeRunningProcesses(handle))),
         )
 
     def _ask(self, question: Callable[[], T]) -> T | None:

@@ -23,6 +23,7 @@ class GpuSample(msgspec.Struct, frozen=True, kw_only=True):
     graphics: float | None = None  # share of the time since the sample before in which the GPU was active
     sm: float | None = None  # mean share of its SMs that were busy
     tensor: float | None = None  # mean share of its tensor cores that were
+    processes: int | None = None  # that compute on it
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,11 +8,14 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
+from floorit.events import Headroom
 from floorit.stats import Estimate, mean
 from floorit.vitals import GpuSample, Sample
 
 # From what share of them on all cores are taken to be busy; and of the cores, what others may use before it is said.
 FULL, OTHERS = 0.9, 0.2
+# Of the machine's memory and of /dev/shm, what was left at the least: less is nearly full.
+MEMORY_LOW, SHARED_LOW = 0.05, 0.1
 
 
 class GpuUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +30,7 @@ class GpuUse(msgspec.Struct, frozen=True, kw_only=True):
     memory_peak: int | None  # bytes, of every process
     clock_hertz: Estimate | None
     slowed: dict[str, float]  # why its clock was held down -> share of the samples
+    processes: float | None = None  # that compute on it, in the middle of the samples; None: the driver does not say
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +41,9 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     memory_free_least: int  # bytes
     gpu: GpuUse | None
     other_cores: float | None = None  # that other programs kept busy, where hardly any was free
+    gpu_others: int | None = None  # processes of other programs that compute on the GPU; None: not known
+    memory_low: int | None = None  # bytes that were free at the least, where that is next to nothing
+    shared_low: int | None = None  # the same of /dev/shm, through which workers hand batches on
 
 
 def beside(machine: Machine, cores: int | None, cpu_seconds: float | None, seconds: float | None) -> Machine:
@@ -45,6 +52,28 @@ def beside(machine: Machine, cores: int | None, cpu_seconds: float | None, secon
         return machine
     others = machine.cpu_share.value * cores - cpu_seconds / seconds
     return msgspec.structs.replace(machine, other_cores=others) if others > OTHERS * cores else machine
+
+
+def with_neighbours(machine: Machine, own: int) -> Machine:
+    """The same, with the processes that compute on the GPU besides so many of the program's own."""
+    if machine.gpu is None or machine.gpu.processes is None or not own:
+        return machine
+    return msgspec.structs.replace(machine, gpu_others=max(round(machine.gpu.processes) - own, 0))
+
+
+def with_room(machine: Machine, room: Headroom | None) -> Machine:
+    """The same, with what was nearly full."""
+    if room is None:
+        return machine
+    return msgspec.structs.replace(
+        machine,
+        memory_low=_if_low(room.available_least, room.memory, MEMORY_LOW),
+        shared_low=_if_low(room.shared_free_least, room.shared_size, SHARED_LOW),
+    )
+
+
+def _if_low(least: int | None, size: int | None, share: float) -> int | None:
+    return least if least is not None and size and least < share * size else None
 
 
 def describe(
@@ -86,7 +115,13 @@ def _gpu(samples: list[Sample]) -> GpuUse | None:
         memory_peak=max((gpu.memory for gpu in seen if gpu.memory is not None), default=None),
         clock_hertz=_mean(gpu.clock for gpu in seen),
         slowed={reason: count / len(seen) for reason, count in slowed.items()},
+        processes=_median(gpu.processes for gpu in seen),
     )
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.median(known)) if known else None
 
 
 def _mean(values: Iterable[float | None]) -> Estimate | None:

@@ -96,6 +96,8 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
     vital = machine.describe(vitals.load(folder), *trainings.stretch(first), besides=trainings.watched(first))
     if vital is not None:
         vital = machine.beside(vital, run.environment.cores, run.cpu_seconds, run.seconds)
+        vital = machine.with_neighbours(vital, sum(map(trainings.used_cuda, reader.run())))
+        vital = machine.with_room(vital, run.headroom)
     watched, unwatched = windows.of_gpu(first, reader.folder, run, vital)
     second = floors.second_run(folder, run.floor)
     counted = limit.count(second.process, second.iterations) if isinstance(second, Trained) else None

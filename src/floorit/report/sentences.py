@@ -10,11 +10,13 @@ from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
 from floorit.analyse.job import Job
 from floorit.analyse.ledger import Entry, Line
+from floorit.analyse.machine import Machine
 from floorit.analyse.slowdown import SlowDown
 from floorit.report.model import Missing, Report, RunFacts
 from floorit.report.words import PHASES, duration, interval, number, several, size
 from floorit.stats import seconds
 
+HELD = 0.1  # of the samples in which something holds the GPU's clock down: less is not said
 SMALL = 0.005  # shares under this are not named one by one
 
 
@@ -48,6 +50,21 @@ def warnings(report: Report) -> list[str]:
     if report.machine is not None and report.machine.other_cores is not None:
         others = f"other programs kept about {report.machine.other_cores:.1f} of {report.environment.cores} cores busy"
         said.append(f"{others} and none was free: times are longer than they need be")
+    return said + (_of_machine(report.machine) if report.machine is not None else [])
+
+
+def _of_machine(machine: Machine) -> list[str]:
+    """What else the machine was short of."""
+    said = []
+    if machine.gpu_others:
+        said.append(f"other programs compute on the same GPU: {machine.gpu_others} of their processes")
+    if machine.gpu is not None:
+        held = [f"{why} in {share:.0%} of the samples" for why, share in machine.gpu.slowed.items() if share >= HELD]
+        said += [f"the GPU's clock was held down: {', '.join(held)}"] if held else []
+    if machine.memory_low is not None:
+        said.append(f"the machine's memory was nearly full: {size(machine.memory_low)} were free at the least")
+    if machine.shared_low is not None:
+        said.append(f"/dev/shm was nearly full: {size(machine.shared_low)} were free at the least")
     return said
 
 
