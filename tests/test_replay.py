@@ -443,3 +443,26 @@ def test_samples_of_each_backward_pass_count_where_no_loader_counts_them(thread)
 def test_two_models_called_for_one_backward_pass_see_the_same_samples(thread):
     thread.model(2, MODEL | 12 << wire.SAMPLES_SHIFT).model(2, MODEL | 12 << wire.SAMPLES_SHIFT).backward(3).step(1)
     assert sum(row.samples for row in thread.rows()) == 12
+
+
+# -- batches that are read ahead ----------------------------------------------------------------------------------
+
+
+def test_backward_passes_after_one_batch_have_a_row_each(thread):
+    """It may be that each is the work on a batch of its own, all of them read at once."""
+    thread.batch(1).batch(2).batch(3)
+    for work in (10, 20, 40):
+        thread.model(work).backward(work)
+    rows = thread.step(5).batch(1, iterator=1).rows()
+    assert [row.opened for row in rows[1:6]] == [replay.BATCH] * 3 + [replay.BACKWARD_CALL] * 2
+    assert [sum(row.spent) for row in rows[1:6]] == [1, 2, 3 + 20, 40, 80]
+    assert [row.backwards for row in rows[1:6]] == [0, 0, 1, 1, 1]
+    assert [row.samples for row in rows[1:6]] == [4, 4, 4, 0, 0]
+    assert [sum(row.spent) for row in rows[6:8]] == [5, 1]
+
+
+def test_work_after_the_last_batch_is_told_from_what_follows_it(thread):
+    thread.batch(1).does(wire.NEXT_IN, 1).does(wire.NEXT_OUT, 0, after=2)  # one batch, and then none
+    rows = thread.model(10).backward(20).step(5).passes(100).batch(1, iterator=2).rows()
+    exhausted = [row for row in rows if row.opened == replay.EXHAUSTED]
+    assert [(row.backwards, row.steps, sum(row.spent)) for row in exhausted] == [(1, 1, 37), (0, 0, 100)]

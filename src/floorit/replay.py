@@ -299,6 +299,8 @@ class Replay:
         clock.unwind()
         if self._naps and row.opened == BATCH:
             row.backwards = row.backwards or 1  # without a step: a GradScaler may have skipped it
+        if row.opened == EXHAUSTED and self._worked is not None:  # on a batch that was read ahead
+            self._split(self._worked, EXHAUSTED)
         self._cut(BATCH, iterator)
         self._batch_since_step = self._border_since_backward = True
         self._row.ready, self._ready = self._ready, NO_QUEUE
@@ -434,8 +436,11 @@ class Replay:
         if self._border_since_backward:
             self._border_since_backward = False
             self._worked = self._moment()
-        else:
-            self._cut(BACKWARD_CALL, self._row.iterator)
+            return
+        if self._row.opened in (BATCH, EXHAUSTED) and self._worked is not None:
+            self._split(self._worked, BACKWARD_CALL)  # it may be the work on another batch, read ahead
+            self._row.samples = 0
+        self._cut(BACKWARD_CALL, self._row.iterator)
 
     def _moment(self) -> _Moment:
         return _Moment(self.clock.since, self.clock.spent[:], self._row.backwards)
