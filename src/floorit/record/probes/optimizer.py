@@ -28,6 +28,7 @@ def install(session):
     scaler = torch.amp.grad_scaler.GradScaler
     for function in (
         optim.Optimizer.zero_grad,
+        session.torch.nn.Module.zero_grad,
         clip.clip_grad_norm_,
         clip.clip_grad_value_,
         scaler.step,
@@ -79,7 +80,8 @@ class _Steps:
             if len(self._open) > _DEEPEST:
                 del self._open[:]
             self._open.append(number)
-            has_closure = len(args) > 1 or bool(kwargs)
+            closure = args[1] if len(args) > 1 else kwargs.get("closure")
+            has_closure = closure is not None  # wrappers of optimizers hand on a None
             word = (number << 1 | has_closure) << SHIFT | STEP_IN
             log.events.append((perf_counter_ns() if log.mark is None else log.mark(), word))
         except BaseException as error:
