@@ -28,18 +28,18 @@ def leaving_training(phase: str, looks: Looks) -> list[Line]:
 
 
 def _first_unusual(stack: tuple[Place, ...], usual: set[tuple[str, int]]) -> Place | None:
-    """The outermost line that never leads to training."""
-    unusual = (place for place in reversed(stack) if place.is_users and (place.file, place.line) not in usual)
-    return next(unusual, None)
+    """The outermost line of the program's that never leads to training; where all do, that of a library."""
+    unusual = [place for place in reversed(stack) if (place.file, place.line) not in usual]
+    return next((place for place in unusual if place.is_users), next(iter(unusual), None))
 
 
 def _checkpoint_call(stack: tuple[Place, ...]) -> Place | None:
-    """The user's line from which activation checkpointing was called; no other line of a stack is a library's."""
+    """The user's line from which activation checkpointing was called; no other line of a stack is torch's."""
     inside = False
     for place in stack:
         if inside and place.is_users:
             return place
-        inside = inside or not place.is_users
+        inside = inside or not (place.is_users or place.is_library)
     return None
 
 
