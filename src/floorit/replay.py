@@ -41,7 +41,7 @@ MOST = 20  # times their mean: more of it is not divided
 NO_QUEUE = 0xFFFF  # `ready` of a row whose loader has no queue
 
 # What an open phase was opened by, besides the phases themselves.
-_MODEL, _GRAD_MODEL, _PASS, _INNER_PASS, _CLOSURE, _NEXT, _INNER_NEXT = range(100, 107)
+_MODEL, _GRAD_MODEL, _PASS, _INNER_PASS, _CLOSURE, _NEXT, _INNER_NEXT, _CALLED_CLOSURE = range(100, 108)
 _STEP = 1000  # + number of the optimizer
 _LAST_OPTIMIZER = 31  # those beyond share its bit
 
@@ -135,6 +135,7 @@ class Replay:
         self._ready = NO_QUEUE
         self._batch_since_step = self._border_since_backward = False
         self._worked: _Moment | None = None  # the last training in the open row
+        self._resumed: _Moment | None = None  # the first call of a model since then
         self._stepped: _Moment | None = None  # the first step in it
         self._is_counted = False  # whether the samples of the next backward pass are
         self._was_loss = False  # a gradient is taken inside what may be the loss
@@ -244,6 +245,8 @@ class Replay:
             row.flags |= GRAD_FORWARD
             self._count_samples(operand >> wire.SAMPLES_SHIFT)
             clock.enter_settling(FORWARD, _GRAD_MODEL)
+            if self._worked is not None and self._resumed is None:
+                self._resumed = self._moment()
 
     def _count_samples(self, samples: int) -> None:
         """Of a batch that no loader has counted: by the first call of a model after the last backward pass."""
@@ -273,7 +276,7 @@ class Replay:
         clock = self.clock
         if clock.leave(_PASS, _INNER_PASS) != _PASS:
             return
-        clock.leave(_CLOSURE)  # what follows in the closure of a step is taken for the optimizer's
+        clock.leave(_CLOSURE)  # what follows in it is taken for the optimizer's, unless it is known when it ends
         self._went_backward()
         if self._was_loss and not clock.open:  # a gradient inside the loss: the rest of it follows
             clock.leave_forward()
@@ -290,6 +293,16 @@ class Replay:
             return
         if not any(key >= _STEP for key, _ in self.clock.open):  # else a wrapper around another optimizer
             self._stepped_by(optimizer)
+
+    def _closure_in(self, _: int) -> None:
+        if any(key >= _STEP for key, _ in self.clock.open):
+            self.clock.leave(_CLOSURE)
+            self.clock.enter(OTHER, _CALLED_CLOSURE)
+
+    def _closure_out(self, _: int) -> None:
+        if self.clock.current == PENDING:  # it has called the model and not gone backward
+            self.clock.settle(self.clock.base)
+        self.clock.leave(_CALLED_CLOSURE)
 
     def _next_in(self, iterator: int, phase: int = DATA_WAIT) -> None:
         clock, row = self.clock, self._row
@@ -437,10 +450,12 @@ class Replay:
             self._border_since_backward = False
             self._worked = self._moment()
             return
-        if self._row.opened in (BATCH, EXHAUSTED) and self._worked is not None:
-            self._split(self._worked, BACKWARD_CALL)  # it may be the work on another batch, read ahead
+        if self._batch_since_step and self._resumed is not None:
+            self._split(self._resumed, BACKWARD_CALL)  # it may be the work on another batch, read ahead
             self._row.samples = 0
-        self._cut(BACKWARD_CALL, self._row.iterator)
+            self._worked = self._moment()
+        else:
+            self._cut(BACKWARD_CALL, self._row.iterator)
 
     def _moment(self) -> _Moment:
         return _Moment(self.clock.since, self.clock.spent[:], self._row.backwards)
@@ -448,6 +463,7 @@ class Replay:
     def _split(self, moment: _Moment, opened: int) -> None:
         """End the open row at an earlier moment; what came since belongs to a row that began then."""
         clock, row, before = self.clock, self._row, moment.spent
+        self._resumed = None
         before[clock.base] += before[PENDING]
         before[PENDING] = 0
         flags = row.flags & WINDOW
@@ -458,7 +474,7 @@ class Replay:
 
     def _cut(self, opened: int, iterator: int) -> None:
         row, self._row = self._row, self._begin(opened, iterator)
-        self._worked = self._stepped = None
+        self._worked = self._resumed = self._stepped = None
         self._close(row, self.clock.since, self.clock.cut())
 
     def _begin(self, opened: int, iterator: int = 0) -> Row:
@@ -482,6 +498,8 @@ _HANDLERS = {
     wire.BACKWARD_OUT: Replay._backward_out,
     wire.STEP_IN: Replay._step_in,
     wire.STEP_OUT: Replay._step_out,
+    wire.CLOSURE_IN: Replay._closure_in,
+    wire.CLOSURE_OUT: Replay._closure_out,
     wire.NEXT_IN: Replay._next_in,
     wire.NEXT_FRESH_IN: Replay._next_fresh_in,
     wire.NEXT_OUT: Replay._next_out,

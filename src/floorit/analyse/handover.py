@@ -7,6 +7,7 @@ library's own innermost line; if that in turn hands over to another library, at 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 import msgspec
 
@@ -55,7 +56,7 @@ def _drivers(looks: Looks) -> set[_Key]:
 
 def _handing_over(stack: tuple[Place, ...]) -> Iterable[Place]:
     """The lines of a stack that call code of another library."""
-    for inner, outer in zip(stack, stack[1:], strict=False):
+    for inner, outer in pairwise(stack):
         if inner.is_library and package(inner.file) != package(outer.file):
             yield outer
 

@@ -226,7 +226,7 @@ def _names(code, line):
 
 
 def line_of(frame):
-    """The line that a frame is at. Jumps that the compiler adds at the end of a loop have none: it is the one before."""
+    """The line that a frame is at. Jumps that the compiler adds to a loop have none: it is the one before."""
     if frame.f_lineno is not None:
         return frame.f_lineno
     last = frame.f_code.co_firstlineno

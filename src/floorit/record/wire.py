@@ -68,7 +68,9 @@ LEAF = 64  # + phase: it began as many nanoseconds ago as the operand says, and 
     NAP_IN,  # from here on forward and backward passes and optimizers are not told of, but for NAP_STEP
     NAP_OUT,
     NAP_STEP,  # number of the optimizer, as in STEP_OUT
-) = range(96, 117)
+    CLOSURE_IN,  # inside of a step, its closure is called
+    CLOSURE_OUT,
+) = range(96, 119)
 OF_LOSS, TRAINED, WITH_GRAD, TRAINING = 1, 2, 4, 8
 SAMPLES_SHIFT = 4
 LOSS_KNOWN, WITH_ANOMALY, WITHOUT_ACCUMULATING = 1, 2, 4
