@@ -66,8 +66,18 @@ def _rarer(finding: str, phase: str) -> tuple[Callable[[Known], Estimate | str],
 
 
 _log, _log_value = _rarer("logging-bound", "logging")
-_eval, _eval_value = _rarer("eval-bound", "eval")
+_eval_rarer, _eval_value = _rarer("eval-bound", "eval")
 _checkpoint, _checkpoint_value = _rarer("checkpoint-bound", "checkpoint")
+
+
+def _eval(known: Known) -> Estimate | str:
+    if known.share("eval") and known.workers is None and not known.needs.evals:
+        return (
+            "no loader is read, so what the model computes without gradient may be what it is trained on"
+            " (rollouts, generated samples): that cannot be left out"
+        )
+    return _eval_rarer(known)
+
 
 FIXES = (
     Fix(
