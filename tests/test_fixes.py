@@ -65,8 +65,7 @@ def known(program: Program, *, window: bool = True, kinds: dict[str, float] | No
         Entry(phase=phase, seconds=s, share=s / needs.step, gpu_seconds=None, where=[line(1.0)])
         for phase, s in needs.host.items()
     ]
-    workers_there = workers if more.pop("has_loader", True) else None
-    return Known(needs=needs, ledger=ledger, workers=workers_there, gpu=gpu, settings=settings, **more)
+    return Known(needs=needs, ledger=ledger, workers=workers, gpu=gpu, settings=settings, **more)
 
 
 def said(code: str, of: Known) -> Estimate | str:
@@ -162,7 +161,7 @@ REASONS = [
     ("sync-off", known(GPU.but(syncs=1)), "but the GPU works meanwhile"),
     ("sync-off", known(GPU), "no blocking call"),
     ("eval-every", known(CPU), "does not do it"),
-    ("eval-every", known(CPU.but(host={**TRAIN, "eval": 0.040}), has_loader=False), "what it is trained on"),
+    ("eval-every", known(CPU.but(host={**TRAIN, "eval": 0.040}), ungraded=True), "what it is trained on"),
     ("recompute", known(CPU), "nothing is recomputed"),
     ("recompute", known(GPU.but(host={**TRAIN, "recompute": 0.01}), **FULL), "88% of the GPU's memory"),
     ("batch", known(CPU), "does not use a GPU"),

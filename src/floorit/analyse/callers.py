@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import msgspec
@@ -10,6 +11,7 @@ from floorit.analyse.ledger import Line, lines
 from floorit.events import Place, Sample
 
 Looks = dict[str, list[Sample]]  # by phase
+_EVALUATION = re.compile(r"(^|[_.])(eval|valid|test|estimate_loss)", re.IGNORECASE)  # in the name of a function
 _TRAINING = ("forward", "loss", "backward", "recompute", "optimizer")
 
 
@@ -25,6 +27,15 @@ def leaving_training(phase: str, looks: Looks) -> list[Line]:
     """The lines at which the looks of a phase leave the way that training takes: there, the loop asks for it."""
     usual = {(place.file, place.line) for sample in _of(looks, *_TRAINING) for place in sample.stack}
     return _asking((sample, _first_unusual(sample.stack, usual)) for sample in _of(looks, phase))
+
+
+def may_be_trained_on(looks: Looks, evals: float, has_loader: bool) -> bool:
+    """Whether what the model computes without gradient may be what it is then trained on, as rollouts are.
+
+    It is evaluation where it goes through a loader, beside one, or in a function that is called so.
+    """
+    names = (place.function for sample in looks.get("eval", ()) for place in sample.stack)
+    return not evals and not has_loader and not any(map(_EVALUATION.search, names))
 
 
 def _first_unusual(stack: tuple[Place, ...], usual: set[tuple[str, int]]) -> Place | None:

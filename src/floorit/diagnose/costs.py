@@ -136,7 +136,9 @@ def _evidence(cost: Cost, facts: Facts, beside: float) -> list[str]:
     ledger = facts.ledger
     said = [f"{seconds(ledger.seconds(cost.phase))} of a step of {seconds(ledger.mean)}: {cost.meaning}"]
     if _is_ungraded(cost, facts):
-        said.append("no loader is read: it may be evaluation, or make what the model is trained on")
+        said.append(
+            "no loader is read, and no function is called an evaluation: it may make what the model is trained on"
+        )
     said += _of_libraries(ledger) if cost.phase == "other" else []
     if beside:
         said.append(f"and {seconds(beside)} {cost.around}; python-bound counts it too")
@@ -147,7 +149,8 @@ def _evidence(cost: Cost, facts: Facts, beside: float) -> list[str]:
 
 def _is_ungraded(cost: Cost, facts: Facts) -> bool:
     """Whether it cannot be told if the model is evaluated, or plays and generates what it is then trained on."""
-    return cost.phase == "eval" and facts.workers is None and not facts.needs.evals
+    has_loader = facts.workers is not None
+    return cost.phase == "eval" and callers.may_be_trained_on(facts.ledger.looks, facts.needs.evals, has_loader)
 
 
 def _of_libraries(ledger: Ledger) -> list[str]:

@@ -71,11 +71,8 @@ _checkpoint, _checkpoint_value = _rarer("checkpoint-bound", "checkpoint")
 
 
 def _eval(known: Known) -> Estimate | str:
-    if known.share("eval") and known.workers is None and not known.needs.evals:
-        return (
-            "no loader is read, so what the model computes without gradient may be what it is trained on"
-            " (rollouts, generated samples): that cannot be left out"
-        )
+    if known.ungraded and known.share("eval"):
+        return "what the model computes without gradient may be what it is trained on (rollouts, generated samples)"
     return _eval_rarer(known)
 
 
