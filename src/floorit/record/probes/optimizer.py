@@ -42,8 +42,11 @@ def install(session):
 def _install_closures(session, steps):
     """An optimizer calls its closure with gradients switched on: in the first such context that it enters."""
     context = session.torch.enable_grad
-    session.hook(NAME, context.__enter__, steps.enter_closure, names=("self",), gate=steps.with_closure)
-    session.hook(NAME, context.__exit__, steps.leave_closure, names=("self",), gate=steps.with_closure)
+    try:
+        session.hook(NAME, context.__enter__, steps.enter_closure, names=("self",), gate=steps.with_closure)
+        session.hook(NAME, context.__exit__, steps.leave_closure, names=("self",), gate=steps.with_closure)
+    except Exception as error:
+        session.missing("closures of optimizers", repr(error))
 
 
 class _Registered:
