@@ -1,6 +1,6 @@
 """Checkpoints: torch.save and safetensors, and the functions of frameworks that gather what they write."""
 
-from ..named import hook_named
+from ..booked import hook_booked
 from ..wire import CHECKPOINT
 
 NAME = "checkpoints"
@@ -16,4 +16,4 @@ _FUNCTIONS = {
 
 def install(session):
     session.hook_phase(session.torch.save, CHECKPOINT)
-    hook_named(session, _FUNCTIONS, CHECKPOINT)
+    hook_booked(session, _FUNCTIONS, CHECKPOINT)

@@ -4,7 +4,7 @@ import logging
 import sys
 
 from ..imports import after_import
-from ..named import hook_named
+from ..booked import hook_booked
 from ..wire import LOGGING
 
 NAME = "logging"
@@ -38,7 +38,7 @@ def install(session):
     session.hook_phase(logging.Logger.handle, LOGGING)
     for stream in (sys.stdout, sys.stderr):
         _time_stream(session, stream)
-    hook_named(session, _FUNCTIONS, LOGGING)
+    hook_booked(session, _FUNCTIONS, LOGGING)
     after_import("cv2", lambda cv2: session.replace_phase(cv2, "imwrite", LOGGING))
 
 

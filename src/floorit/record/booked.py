@@ -3,7 +3,7 @@
 from .imports import after_import
 
 
-def hook_named(session, functions, phase):
+def hook_booked(session, functions, phase):
     """Watch {module: names in it, as `function` or `Class.method`} once each module has been imported."""
     for module, names in functions.items():
         after_import(module, _hooking(session, names, phase))

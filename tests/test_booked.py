@@ -3,7 +3,7 @@
 import sys
 from types import ModuleType
 
-from floorit.record.named import hook_named
+from floorit.record.booked import hook_booked
 
 
 class Session:
@@ -40,6 +40,6 @@ def test_what_is_there_is_watched_and_the_rest_is_told_or_left(monkeypatch):
     monkeypatch.setitem(sys.modules, "a_library_of_two", library)
     session = Session()
     names = ("save", "gone", "Saver.save", "Saver.gone", "Gone.save", "generator")
-    hook_named(session, {"a_library_of_two": names, "a_library_that_is_not_there": ("save",)}, 11)
+    hook_booked(session, {"a_library_of_two": names, "a_library_that_is_not_there": ("save",)}, 11)
     assert session.hooked == [("save", 11), ("Saver.save", 11)]
     assert session.not_there == [("generator of a_library_of_two", "TypeError('generator is a generator')")]
