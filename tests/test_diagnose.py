@@ -14,7 +14,7 @@ from floorit.analyse.ledger import Entry, Ledger, lines
 from floorit.analyse.needs import Needs
 from floorit.analyse.needs import find as find_needs
 from floorit.diagnose import Facts, Finding, costs, debugging
-from floorit.events import Sample
+from floorit.events import Place, Sample
 from floorit.stats import Estimate
 
 LOOKS = 100  # in the runs below: each stands for a hundredth of the step
@@ -69,6 +69,25 @@ def test_what_is_drawn_before_it_is_written_counts_as_logging() -> None:
     assert found.evidence[0].startswith("60 ms of a step")
     assert found.evidence[1].startswith("and 70 ms")
     assert {(line.file, line.line) for line in found.where} == {("plot.py", 9), ("plot.py", 4), ("boxes.py", 2)}
+
+
+def test_of_the_loops_own_code_it_is_said_which_part_a_framework_has() -> None:
+    installed = Place("/env/lib/site-packages/framework/loop.py", 9, "run", "library")
+    there = Sample(0.0, 0, 1, installed, installed, stack=(installed,))
+    [found] = costs_named("python-bound", facts({"other": [there] * 15 + [look("train.py:31@train")] * 15}))
+    assert found.evidence[1] == "50% of it is in framework, not in files of the program"
+    [found] = costs_named("python-bound", facts({"other": [look("train.py:31@train")] * 30}))
+    assert len(found.evidence) == 1
+
+
+def test_what_a_model_computes_without_a_loader_may_be_what_it_is_trained_on() -> None:
+    """Rollouts of reinforcement learning look as an evaluation by hand does."""
+    [found] = costs_named("eval-bound", facts({"eval": [look("policy.py:5@act", "train.py:8@collect")] * 30}))
+    assert "evaluation" not in found.title
+    assert "trained on" in found.evidence[1]
+    by_hand = look("net.py:5@forward", "train.py:8@estimate_loss", "train.py:60@<module>")
+    [found] = costs_named("eval-bound", facts({"eval": [by_hand] * 30}))
+    assert found.title == "evaluation takes the time"
 
 
 def test_a_loop_that_prints_is_not_taken_for_logging() -> None:

@@ -161,6 +161,7 @@ REASONS = [
     ("sync-off", known(GPU.but(syncs=1)), "but the GPU works meanwhile"),
     ("sync-off", known(GPU), "no blocking call"),
     ("eval-every", known(CPU), "does not do it"),
+    ("eval-every", known(CPU.but(host={**TRAIN, "eval": 0.040}), ungraded=True), "what it is trained on"),
     ("recompute", known(CPU), "nothing is recomputed"),
     ("recompute", known(GPU.but(host={**TRAIN, "recompute": 0.01}), **FULL), "88% of the GPU's memory"),
     ("batch", known(CPU), "does not use a GPU"),

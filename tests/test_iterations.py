@@ -249,3 +249,62 @@ def test_what_the_host_does_ahead_after_the_kernel_window_counts_with_the_window
     found = rows.find(memory_peak=1)
     assert found.slowed.sum() == 8
     assert found.after_warmup == pytest.approx([0.1] * 39 + [0.01])
+
+
+def idle(rows, count=1, **how):
+    """Batches that are asked for while nothing is done with any."""
+    return rows.train(count, steps=0, backwards=0, flags=0, seconds=0.01, **how)
+
+
+def test_of_a_loader_that_reads_one_batch_ahead_the_last_step_is_one():
+    """accelerate's: the second batch is asked for before the first is handed out."""
+    rows = Rows().start()
+    for iterator in (1, 2):
+        idle(rows, iterator=iterator, samples=8).train(8, iterator=iterator).train(1, iterator=iterator, samples=3)
+        rows.add(EXHAUSTED, iterator, samples=0).end_pass(iterator)
+    found = rows.find()
+    assert (found.count, found.optimizer_steps, found.accumulation, found.epochs) == (20, 20, 1.0, 2)
+    assert found.seconds == pytest.approx(([0.11] + [0.1] * 9) * 2)
+    assert found.samples.tolist() == ([8] * 9 + [3]) * 2
+    assert found.kind.tolist() == [BETWEEN, *[TRAIN] * 11, BETWEEN, *[TRAIN] * 11, BETWEEN]
+
+
+def test_batches_read_at_once_are_a_step_each():
+    """transformers' trainer: all batches of an optimizer step are read before the first is worked on."""
+    rows = Rows().start()
+    for _ in range(5):
+        idle(rows, 3, iterator=1).train(1, steps=0, seconds=0.1)
+        rows.train(2, opened=replay.BACKWARD_CALL, samples=8, steps=0).train(1, opened=replay.BACKWARD_CALL, steps=1)
+    found = rows.end_pass().find()
+    assert (found.count, found.optimizer_steps, found.accumulation) == (20, 5, 4.0)
+    assert found.seconds == pytest.approx([0.13, 0.1, 0.1, 0.1] * 5)
+    assert (found.samples == 8).all()
+
+
+def test_read_ahead_and_at_once_with_a_rest_and_two_backward_passes_each():
+    rows = Rows().start()
+    idle(rows, 2).train(1, steps=0).train(3, opened=replay.BACKWARD_CALL, steps=0)  # two of four batches
+    idle(rows).add(EXHAUSTED, samples=0, steps=0).train(3, opened=replay.BACKWARD_CALL, steps=0)
+    found = rows.end_pass().find()
+    assert found.count == 4
+    assert found.seconds == pytest.approx([0.22, 0.2, 0.21, 0.2])
+
+
+def test_a_pass_of_one_batch_that_is_read_ahead_trains():
+    rows = Rows().start()
+    for iterator in range(1, 11):
+        idle(rows, iterator=iterator).add(EXHAUSTED, iterator, samples=0)
+    found = rows.end_pass(10).find()
+    assert (found.count, found.epochs, found.optimizer_steps) == (10, 10, 10)
+
+
+def test_a_loop_over_batches_that_were_read_before_it_has_steps_of_its_own():
+    """The data are loaded into memory, and trained on without a loader."""
+    rows = idle(Rows().start(), 3).end_pass()
+    found = rows.train(30, opened=OPTIMIZER_STEP).find()
+    assert (found.border, found.count) == ("optimizer steps", 30)
+
+
+def test_a_read_ahead_batch_that_the_loop_never_gets_to_is_no_step():
+    found = idle(Rows().start()).train(20).train(20, iterator=2).find()
+    assert (found.count, found.samples.tolist()) == (40, [8] * 40)

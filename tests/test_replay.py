@@ -443,3 +443,61 @@ def test_samples_of_each_backward_pass_count_where_no_loader_counts_them(thread)
 def test_two_models_called_for_one_backward_pass_see_the_same_samples(thread):
     thread.model(2, MODEL | 12 << wire.SAMPLES_SHIFT).model(2, MODEL | 12 << wire.SAMPLES_SHIFT).backward(3).step(1)
     assert sum(row.samples for row in thread.rows()) == 12
+
+
+# -- batches that are read ahead ----------------------------------------------------------------------------------
+
+
+def test_backward_passes_after_one_batch_have_a_row_each(thread):
+    """It may be that each is the work on a batch of its own, all of them read at once."""
+    thread.batch(1).batch(2).batch(3)
+    for work in (10, 20, 40):
+        thread.model(work).backward(work).passes(7)
+    rows = thread.step(5).batch(1, iterator=1).rows()
+    assert [row.opened for row in rows[1:6]] == [replay.BATCH] * 3 + [replay.BACKWARD_CALL] * 2
+    assert [sum(row.spent) for row in rows[1:6]] == [1, 2, 3 + 20 + 7, 40 + 7, 80 + 7 + 5]
+    assert [row.backwards for row in rows[1:6]] == [0, 0, 1, 1, 1]
+    assert [row.samples for row in rows[1:6]] == [4, 4, 4, 0, 0]
+    assert [row.steps for row in rows[1:6]] == [0, 0, 0, 0, 1]
+
+
+def test_work_after_the_last_batch_is_told_from_what_follows_it(thread):
+    thread.batch(1).does(wire.NEXT_IN, 1).does(wire.NEXT_OUT, 0, after=2)  # one batch, and then none
+    rows = thread.model(10).backward(20).step(5).passes(100).batch(1, iterator=2).rows()
+    exhausted = [row for row in rows if row.opened == replay.EXHAUSTED]
+    assert [(row.backwards, row.steps, sum(row.spent)) for row in exhausted] == [(1, 1, 37), (0, 0, 100)]
+
+
+# -- closures -----------------------------------------------------------------------------------------------------
+
+
+def closure(thread, forward=10, loss=4, backward=20, after=7):
+    """One call of a closure as Lightning makes it, callbacks after the backward pass included."""
+    thread.does(wire.CLOSURE_IN).passes(3).model(forward).passes(loss).backward(backward).passes(after)
+    return thread.phase(OPTIMIZER, 2).passes(1).does(wire.CLOSURE_OUT)  # clips
+
+
+def test_what_follows_the_backward_pass_in_a_closure_is_the_programs(thread):
+    closure(thread.batch(1).does(wire.STEP_IN, 1)).does(wire.STEP_OUT, 0, after=50)
+    expected = {DATA_WAIT: 1, FORWARD: 10, LOSS: 4, BACKWARD: 20, OTHER: 3 + 7 + 1, OPTIMIZER: 2 + 50}
+    assert thread.spent() == expected
+
+
+def test_a_closure_that_is_called_again_and_again(thread):
+    thread.batch(1).does(wire.STEP_IN, 1)
+    for _ in range(3):
+        closure(thread).passes(5)
+    thread.does(wire.STEP_OUT, 0)
+    assert thread.spent() == {DATA_WAIT: 1, FORWARD: 30, LOSS: 12, BACKWARD: 60, OTHER: 33, OPTIMIZER: 6 + 15}
+
+
+def test_a_closure_without_a_backward_pass(thread):
+    thread.batch(1).does(wire.STEP_IN, 1).does(wire.CLOSURE_IN).model(10).passes(4).does(wire.CLOSURE_OUT)
+    thread.does(wire.STEP_OUT, 0, after=50).model(10).passes(6).backward(1)
+    assert thread.spent() == {DATA_WAIT: 1, FORWARD: 20, OTHER: 4, OPTIMIZER: 50, LOSS: 6, BACKWARD: 1}
+
+
+def test_a_closure_outside_of_any_step_is_nothing(thread):
+    """The step before ended by an exception, and somebody else switches gradients on."""
+    thread.batch(1).does(wire.CLOSURE_IN).passes(5).does(wire.CLOSURE_OUT).model(2).backward(3)
+    assert thread.spent() == {DATA_WAIT: 1, OTHER: 5, FORWARD: 2, BACKWARD: 3}

@@ -108,3 +108,52 @@ def test_a_program_without_a_file_is_the_users(monkeypatch):
     monkeypatch.setattr(recorder, "_origins", {})
     monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
     assert recorder.origin("<string>") is recorder.USER
+
+
+def counts(values):
+    """What the compiler adds a jump without a line to."""
+    found = 0
+    for value in values:
+        if value:
+            found += 1
+    return found
+
+
+def test_every_instruction_has_a_line():
+    first, last = counts.__code__.co_firstlineno, counts.__code__.co_firstlineno + 6
+    at = [(begin, line) for begin, _, line in counts.__code__.co_lines() if begin]
+    if sys.version_info[:2] in ((3, 11), (3, 12)):
+        assert None in [line for _, line in at]  # else this test shows nothing
+    before = first
+    for begin, line in at:
+        frame = SimpleNamespace(f_code=counts.__code__, f_lasti=begin, f_lineno=line)
+        assert recorder.line_of(frame) == (before if line is None else line)
+        assert first <= recorder.line_of(frame) <= last
+        before = recorder.line_of(frame)
+
+
+def calling(file, inner):
+    """A function in that file, which calls another."""
+    space = {"inner": inner}
+    exec(compile("def f():\n    inner()\n", file, "exec"), space)
+    return space["f"]
+
+
+def test_lines_of_libraries_lead_to_a_look_too(sampler):
+    library = calling("/env/lib/site-packages/framework/loop.py", sampler._look)
+    calling("/home/train.py", calling("/env/lib/site-packages/torch/nn/module.py", library))()
+    ((_, stack, _),) = sampler.take()
+    places = told(sampler, "place")
+    led = [places[number] for number in told(sampler, "stack")[stack]["places"]]
+    assert [(place["origin"], place["file"]) for place in led[:2]] == [
+        ("library", "/env/lib/site-packages/framework/loop.py"),
+        ("user", "/home/train.py"),
+    ]
+
+
+def test_a_stack_too_many_keeps_the_users_line(sampler, monkeypatch):
+    monkeypatch.setattr(recorder, "MOST_STACKS", 0)
+    calling("/home/train.py", calling("/env/lib/site-packages/framework/loop.py", sampler._look))()
+    ((_, stack, _),) = sampler.take()
+    places = told(sampler, "place")
+    assert [places[number]["file"] for number in told(sampler, "stack")[stack]["places"]] == ["/home/train.py"]

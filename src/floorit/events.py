@@ -83,6 +83,11 @@ class Place(msgspec.Struct, frozen=True):
         """Whether it is in the program's own code."""
         return self.origin == "user"
 
+    @property
+    def is_library(self) -> bool:
+        """Whether it is in a package that is installed, other than torch."""
+        return self.origin == "library"
+
 
 def _place(note: dict[str, Any]) -> Place:
     file, function = str(note["file"]), str(note["function"])
@@ -101,7 +106,7 @@ class Sample(msgspec.Struct, frozen=True):
     user: Place | None
     leaf: Place | None
     weight: float = 1.0
-    stack: tuple[Place, ...] = ()  # the user's lines, innermost first, and those of activation checkpointing among them
+    stack: tuple[Place, ...] = ()  # lines of the user's and of libraries, innermost first; of torch's, checkpointing's
 
 
 class Span(msgspec.Struct, frozen=True):

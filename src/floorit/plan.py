@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from floorit.analyse import handover
 from floorit.analyse.ledger import heaviest_function
 from floorit.analyse.needs import Range
 from floorit.analyse.stepmodel import Change, gain, limit
@@ -111,13 +112,13 @@ def _at_most(gain: Estimate, bound: float | None) -> Estimate:
 
 
 def _rewrite(finding: Finding, known: Known) -> Rewrite | None:
-    """The function that costs most, by its first line: what writing it anew would gain."""
+    """The program's own function that costs most, by its first line: what writing it anew would gain."""
     phase = _WRITTEN.get(finding.code)
     if phase is not None:
         where = next((entry.where for entry in known.ledger if entry.phase == phase), [])
     else:
         where = known.workers.where if finding.code == "input-bound" and known.workers is not None else []
-    function = heaviest_function(where)
+    function = heaviest_function([line for line in where if handover.package(line.file) is None])
     if function is None:
         return None
     halved, gone = (_at_most(_with_less(phase, function.share * part, known), finding.bound) for part in (0.5, 1.0))

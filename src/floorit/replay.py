@@ -42,7 +42,7 @@ NEVER = (0, -1)  # between which two moments nothing lies
 NO_QUEUE = 0xFFFF  # `ready` of a row whose loader has no queue
 
 # What an open phase was opened by, besides the phases themselves.
-_MODEL, _GRAD_MODEL, _PASS, _INNER_PASS, _CLOSURE, _NEXT, _INNER_NEXT = range(100, 107)
+_MODEL, _GRAD_MODEL, _PASS, _INNER_PASS, _CLOSURE, _NEXT, _INNER_NEXT, _CALLED_CLOSURE = range(100, 108)
 _STEP = 1000  # + number of the optimizer
 _LAST_OPTIMIZER = 31  # those beyond share its bit
 
@@ -152,6 +152,7 @@ class Replay:
         self._ready = NO_QUEUE
         self._batch_since_step = self._border_since_backward = False
         self._worked: _Moment | None = None  # the last training in the open row
+        self._resumed: _Moment | None = None  # the first call of a model since then
         self._stepped: _Moment | None = None  # the first step in it
         self._is_counted = False  # whether the samples of the next backward pass are
         self._was_loss = False  # a gradient is taken inside what may be the loss
@@ -267,6 +268,8 @@ class Replay:
             row.flags |= GRAD_FORWARD
             self._count_samples(operand >> wire.SAMPLES_SHIFT)
             clock.enter_settling(FORWARD, _GRAD_MODEL)
+            if self._worked is not None and self._resumed is None:
+                self._resumed = self._moment()
 
     def _count_samples(self, samples: int) -> None:
         """Of a batch that no loader has counted: by the first call of a model after the last backward pass."""
@@ -296,7 +299,7 @@ class Replay:
         clock = self.clock
         if clock.leave(_PASS, _INNER_PASS) != _PASS:
             return
-        clock.leave(_CLOSURE)  # what follows in the closure of a step is taken for the optimizer's
+        clock.leave(_CLOSURE)  # what follows in it is taken for the optimizer's, unless it is known when it ends
         self._went_backward()
         if self._was_loss and not clock.open:  # a gradient inside the loss: the rest of it follows
             clock.leave_forward()
@@ -314,6 +317,16 @@ class Replay:
         if not any(key >= _STEP for key, _ in self.clock.open):  # else a wrapper around another optimizer
             self._stepped_by(optimizer)
 
+    def _closure_in(self, _: int) -> None:
+        if any(key >= _STEP for key, _ in self.clock.open):
+            self.clock.leave(_CLOSURE)
+            self.clock.enter(OTHER, _CALLED_CLOSURE)
+
+    def _closure_out(self, _: int) -> None:
+        if self.clock.current == PENDING:  # it has called the model and not gone backward
+            self.clock.settle(self.clock.base)
+        self.clock.leave(_CALLED_CLOSURE)
+
     def _next_in(self, iterator: int, phase: int = DATA_WAIT) -> None:
         clock, row = self.clock, self._row
         if clock.current in _LOADING:  # a loader inside a loader: the outer one's wait
@@ -322,6 +335,8 @@ class Replay:
         clock.unwind()
         if self._naps and row.opened == BATCH:
             row.backwards = row.backwards or 1  # without a step: a GradScaler may have skipped it
+        if row.opened == EXHAUSTED and self._worked is not None:  # on a batch that was read ahead
+            self._split(self._worked, EXHAUSTED)
         self._cut(BATCH, iterator)
         self._batch_since_step = self._border_since_backward = True
         self._row.ready, self._ready = self._ready, NO_QUEUE
@@ -484,6 +499,11 @@ class Replay:
         if self._border_since_backward:
             self._border_since_backward = False
             self._worked = self._moment()
+            return
+        if self._batch_since_step and self._resumed is not None:
+            self._split(self._resumed, BACKWARD_CALL)  # it may be the work on another batch, read ahead
+            self._row.samples = 0
+            self._worked = self._moment()
         else:
             self._cut(BACKWARD_CALL, self._row.iterator)
 
@@ -494,6 +514,7 @@ class Replay:
     def _split(self, moment: _Moment, opened: int) -> None:
         """End the open row at an earlier moment; what came since belongs to a row that began then."""
         clock, row, before = self.clock, self._row, moment.spent
+        self._resumed = None
         before[clock.base] += before[PENDING]
         before[PENDING] = 0
         flags = row.flags & WINDOW
@@ -509,7 +530,7 @@ class Replay:
 
     def _cut(self, opened: int, iterator: int) -> None:
         row, self._row = self._row, self._begin(opened, iterator)
-        self._worked = self._stepped = None
+        self._worked = self._resumed = self._stepped = None
         self._close(row, self.clock.since, self.clock.cut())
 
     def _begin(self, opened: int, iterator: int = 0) -> Row:
@@ -537,6 +558,8 @@ _HANDLERS = {
     wire.BACKWARD_OUT: Replay._backward_out,
     wire.STEP_IN: Replay._step_in,
     wire.STEP_OUT: Replay._step_out,
+    wire.CLOSURE_IN: Replay._closure_in,
+    wire.CLOSURE_OUT: Replay._closure_out,
     wire.NEXT_IN: Replay._next_in,
     wire.NEXT_FRESH_IN: Replay._next_fresh_in,
     wire.NEXT_OUT: Replay._next_out,

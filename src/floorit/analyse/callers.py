@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import msgspec
@@ -10,6 +11,7 @@ from floorit.analyse.ledger import Line, lines
 from floorit.events import Place, Sample
 
 Looks = dict[str, list[Sample]]  # by phase
+_EVALUATION = re.compile(r"(^|[_.])(eval|valid|test|estimate_loss)", re.IGNORECASE)  # in the name of a function
 _TRAINING = ("forward", "loss", "backward", "recompute", "optimizer")
 
 
@@ -27,19 +29,28 @@ def leaving_training(phase: str, looks: Looks) -> list[Line]:
     return _asking((sample, _first_unusual(sample.stack, usual)) for sample in _of(looks, phase))
 
 
+def may_be_trained_on(looks: Looks, evals: float, has_loader: bool) -> bool:
+    """Whether what the model computes without gradient may be what it is then trained on, as rollouts are.
+
+    It is evaluation where it goes through a loader, beside one, or in a function that is called so.
+    """
+    names = (place.function for sample in looks.get("eval", ()) for place in sample.stack)
+    return not evals and not has_loader and not any(map(_EVALUATION.search, names))
+
+
 def _first_unusual(stack: tuple[Place, ...], usual: set[tuple[str, int]]) -> Place | None:
-    """The outermost line that never leads to training."""
-    unusual = (place for place in reversed(stack) if place.is_users and (place.file, place.line) not in usual)
-    return next(unusual, None)
+    """The outermost line of the program's that never leads to training; where all do, that of a library."""
+    unusual = [place for place in reversed(stack) if (place.file, place.line) not in usual]
+    return next((place for place in unusual if place.is_users), next(iter(unusual), None))
 
 
 def _checkpoint_call(stack: tuple[Place, ...]) -> Place | None:
-    """The user's line from which activation checkpointing was called; no other line of a stack is a library's."""
+    """The user's line from which activation checkpointing was called; no other line of a stack is torch's."""
     inside = False
     for place in stack:
         if inside and place.is_users:
             return place
-        inside = inside or not place.is_users
+        inside = inside or not (place.is_users or place.is_library)
     return None
 
 

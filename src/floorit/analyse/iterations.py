@@ -67,6 +67,7 @@ def find(process: Process, warmup: int | None = None) -> Iterations | None:
     steps = int(rows["steps"].astype(np.int64).sum())
     in_pass = np.isin(rows["iterator"], list(training))
     batches = (rows["opened"] == replay.BATCH) & in_pass
+    served = np.arange(len(rows))
     if told.any():
         border, ends = "calls of floorit.step", np.append(told[1:], False)
         begins, ended = _between_ends(ends)
@@ -74,14 +75,16 @@ def find(process: Process, warmup: int | None = None) -> Iterations | None:
         left = _left_early(rows, batches)
         border, begins = "batches", batches & ~left
         ended = (rows["opened"] == replay.EXHAUSTED) | left
+        _follow_read_ahead(rows, training, begins, ended, served)
     else:
         border = "optimizer steps" if steps else "backward passes"
         ends = _last_steps(rows["optimizers"]) if steps else rows["backwards"] > 0
         begins, ended = _between_ends(ends)
     kind = _kinds(rows, evaluation, ended)
     of_row = np.cumsum(begins).astype(np.int64) - 1
+    of_batch = np.where(served >= 0, of_row[served], -1)
     kind[of_row < 0] = BETWEEN
-    return _build(process, border, kind, of_row, training, evaluation, warmup)
+    return _build(process, border, kind, of_row, of_batch, training, evaluation, warmup)
 
 
 def _between_ends(ends: Bools) -> tuple[Bools, Bools]:
@@ -96,7 +99,9 @@ def _between_ends(ends: Bools) -> tuple[Bools, Bools]:
 def _passes(rows: Rows) -> tuple[set[int], set[int]]:
     """Passes over data that train, and passes that evaluate: a forward but never a backward."""
     alive = (rows["opened"] != replay.EXHAUSTED) & (rows["iterator"] > 0)
-    trains = alive & (rows["backwards"] > 0)
+    idle = _is_idle(rows)
+    ahead = [rows["iterator"][first] for first, _ in _rows_of_passes(rows) if idle[first]]
+    trains = (alive | np.isin(rows["iterator"], ahead)) & (rows["backwards"] > 0)
     forwards = alive & ((rows["flags"] & (replay.GRAD_FORWARD | replay.NO_GRAD_FORWARD)) > 0)
     training = set(np.unique(rows["iterator"][trains]).tolist())
     evaluation = set(np.unique(rows["iterator"][forwards]).tolist()) - training
@@ -112,10 +117,46 @@ def _left_early(rows: Rows, batches: Bools) -> Bools:
     last[len(asked) - 1 - np.unique(iterators[::-1], return_index=True)[1]] = True
     left: Bools = np.zeros(len(rows), bool)
     left[asked[last & (worked == 0)]] = True
-    flags = rows["flags"]
-    seen_idle: Bools = (flags & (replay.GRAD_FORWARD | replay.NO_GRAD_FORWARD) == 0) | (flags & replay.NAP > 0)
-    left &= batches & seen_idle
+    left &= batches & (_is_idle(rows) | (rows["flags"] & replay.NAP > 0))
     return left
+
+
+def _is_idle(rows: Rows) -> Bools:
+    """Batches that were asked for and with which no model was called before the next was."""
+    called = rows["flags"] & (replay.GRAD_FORWARD | replay.NO_GRAD_FORWARD)
+    idle: Bools = (rows["opened"] == replay.BATCH) & (rows["backwards"] == 0) & (called == 0)
+    return idle
+
+
+def _rows_of_passes(rows: Rows) -> list[tuple[int, int]]:
+    """The first row of each pass over data, and the last."""
+    iterators, first = np.unique(rows["iterator"], return_index=True)
+    last = len(rows) - 1 - np.unique(rows["iterator"][::-1], return_index=True)[1]
+    return [(int(a), int(b)) for number, a, b in zip(iterators, first, last, strict=True) if number > 0]
+
+
+def _follow_read_ahead(rows: Rows, training: set[int], begins: Bools, ended: Bools, served: Ints) -> None:
+    """Of passes that are read ahead of the work: an iteration is the work on one batch, not what lies between two.
+
+    Some wrappers of loaders have the next batch in hand before they give one out, so the last is worked on when no
+    more come; some trainers read all batches of an optimizer step at once. Either begins with batches that nothing is
+    done with. `served` says for each batch with which row the iteration begins that works on it; -1: none does.
+    """
+    idle = _is_idle(rows)
+    for first, last in _rows_of_passes(rows):
+        if not idle[first] or int(rows["iterator"][first]) not in training:
+            continue
+        own = first + np.flatnonzero(rows["iterator"][first : last + 1] == rows["iterator"][first])
+        asked, works = own[rows["opened"][own] == replay.BATCH], own[rows["backwards"][own] > 0]
+        if len(works) != len(asked) and idle[asked].all():
+            continue  # all was read before any work, and there is more of that: a loop over something else
+        each = max(round(len(works) / len(asked)), 1)
+        ends = works[each - 1 : -1 : each][: len(asked) - 1]
+        starts = np.concatenate([[first], own[np.searchsorted(own, ends, side="right")]])
+        begins[own], ended[own] = False, (rows["opened"][own] == replay.EXHAUSTED) | (own > works[-1])
+        begins[starts], ended[works] = True, False
+        served[asked] = -1
+        served[asked[: len(starts)]] = starts
 
 
 def _last_steps(optimizers: NDArray[np.uint32]) -> Bools:
@@ -165,6 +206,7 @@ def _build(
     border: str,
     kind: Ints,
     of_row: Ints,
+    of_batch: Ints,
     training: set[int],
     evaluation: set[int],
     told_warmup: int | None,
@@ -174,7 +216,7 @@ def _build(
     trains = kind == TRAIN
     lengths = rows["end"] - process.starts()
     seconds: Floats = np.bincount(of_row[trains], weights=lengths[trains], minlength=count)[:count].astype(np.float64)
-    samples = _samples(rows, of_row, trains, training if border == "batches" else None, count)
+    samples = _samples(rows, of_batch, trains, training if border == "batches" else None, count)
     compiled = np.zeros(count, bool)
     compiled[of_row[trains & ((rows["flags"] & replay.COMPILED) > 0)]] = True
     steps = _optimizer_steps(rows, of_row, of_row >= 0, count)
@@ -206,7 +248,7 @@ def _build(
     )
 
 
-def _samples(rows: Rows, of_row: Ints, trains: Bools, training: set[int] | None, count: int) -> Ints:
+def _samples(rows: Rows, of_batch: Ints, trains: Bools, training: set[int] | None, count: int) -> Ints:
     """Samples of each iteration: of its batches, or where there is no loader, what the model was called with."""
     each = rows["samples"].astype(np.int64)
     if training is not None:
@@ -214,7 +256,8 @@ def _samples(rows: Rows, of_row: Ints, trains: Bools, training: set[int] | None,
     samples = np.zeros(count, np.int64)
     several_optimizers = bool(np.bitwise_or.reduce(rows["optimizers"]) & ~np.uint32(1))
     gather = np.maximum if training is None and several_optimizers else np.add
-    gather.at(samples, of_row[trains], each[trains])
+    counts = trains & (of_batch >= 0)
+    gather.at(samples, of_batch[counts], each[counts])
     return samples
 
 

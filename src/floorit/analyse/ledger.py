@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
+from floorit.analyse import handover
 from floorit.analyse.iterations import BETWEEN, EVAL, TRAIN, Iterations
 from floorit.events import Process, Sample
 from floorit.record import wire
@@ -123,7 +124,7 @@ def _looks(process: Process, iterations: Iterations, begin: float, end: float) -
     by_phase: dict[str, list[Sample]] = {}
     for sample, evaluates in _counted(process.samples, process, iterations, begin, end):
         by_phase.setdefault("eval" if evaluates else wire.PHASES[sample.phase], []).append(sample)
-    return by_phase
+    return handover.resolve(by_phase)
 
 
 def _spent(process: Process, iterations: Iterations) -> tuple[Floats, float, float]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
 import msgspec
 
 from floorit.analyse import callers
+from floorit.analyse.handover import package
 from floorit.analyse.ledger import Ledger, Line, lines
 from floorit.analyse.stepmodel import Change, bound, gain
 from floorit.diagnose import Facts, Finding, around
-from floorit.diagnose.thresholds import FELT, NAMED
+from floorit.diagnose.thresholds import FELT, MOSTLY_ELSEWHERE, NAMED
 from floorit.events import Sample
 from floorit.stats import seconds
+
+_UNGRADED_TITLE = "calling the model without gradient takes the time"
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +124,7 @@ def finding(cost: Cost, facts: Facts) -> Finding:
     beside = ledger.seconds("other") * _of_own(made, ledger)
     return Finding(
         code=cost.code,
-        title=cost.title,
+        title=_UNGRADED_TITLE if _is_ungraded(cost, facts) else cost.title,
         share=(ledger.seconds(cost.phase) + beside) / ledger.mean if ledger.mean else 0.0,
         bound=bound(facts.needs, _without(cost, made, ledger)),
         evidence=_evidence(cost, facts, beside),
@@ -131,11 +135,33 @@ def finding(cost: Cost, facts: Facts) -> Finding:
 def _evidence(cost: Cost, facts: Facts, beside: float) -> list[str]:
     ledger = facts.ledger
     said = [f"{seconds(ledger.seconds(cost.phase))} of a step of {seconds(ledger.mean)}: {cost.meaning}"]
+    if _is_ungraded(cost, facts):
+        said.append(
+            "no loader is read, and no function is called an evaluation: it may make what the model is trained on"
+        )
+    said += _of_libraries(ledger) if cost.phase == "other" else []
     if beside:
         said.append(f"and {seconds(beside)} {cost.around}; python-bound counts it too")
     if cost.batches_meanwhile and facts.workers is not None and facts.workers.count:
         said.append("the loader's workers make batches meanwhile: part of it may come back as waiting for data")
     return said
+
+
+def _is_ungraded(cost: Cost, facts: Facts) -> bool:
+    """Whether it cannot be told if the model is evaluated, or plays and generates what it is then trained on."""
+    has_loader = facts.workers is not None
+    return cost.phase == "eval" and callers.may_be_trained_on(facts.ledger.looks, facts.needs.evals, has_loader)
+
+
+def _of_libraries(ledger: Ledger) -> list[str]:
+    """How much of the program's own code is that of libraries, which run the loop for it."""
+    looks = ledger.looks.get("other", [])
+    found = Counter(package(s.user.file) for s in looks if s.user is not None and s.user.is_library)
+    return [
+        f"{count / len(looks):.0%} of it is in {name}, not in files of the program"
+        for name, count in found.most_common(1)
+        if count > MOSTLY_ELSEWHERE * len(looks)
+    ]
 
 
 def _where(cost: Cost, ledger: Ledger, made: list[Sample]) -> list[Line]:

@@ -14,6 +14,8 @@ RECEIVING = 0.5
 # Of a function's looks, in calls that write: less, and what it computes is not taken for what it writes. Those of the
 # case `detector` that log do so for half and two thirds of their time; to print a metric takes a few percent of it.
 WRITES = 0.25
+# Of the program's own code, in one library that runs the loop for it: less, and it is not said.
+MOSTLY_ELSEWHERE = 0.2
 # Threads that compute, over the cores allowed: from here on they are a crowd. Below, workers that wait make room.
 CROWDED = 2.0
 # Of the cores that are a rank's share, kept busy by its training process alone.

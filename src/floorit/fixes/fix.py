@@ -39,6 +39,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     epochs: int = 1
     ranks: int = 1
     gpu_memory: int | None = None  # bytes that the GPU has
+    ungraded: bool = False  # whether what the model computes without gradient may be what it is trained on
 
     @property
     def on_gpu(self) -> bool:

@@ -66,8 +66,15 @@ def _rarer(finding: str, phase: str) -> tuple[Callable[[Known], Estimate | str],
 
 
 _log, _log_value = _rarer("logging-bound", "logging")
-_eval, _eval_value = _rarer("eval-bound", "eval")
+_eval_rarer, _eval_value = _rarer("eval-bound", "eval")
 _checkpoint, _checkpoint_value = _rarer("checkpoint-bound", "checkpoint")
+
+
+def _eval(known: Known) -> Estimate | str:
+    if known.ungraded and known.share("eval"):
+        return "what the model computes without gradient may be what it is trained on (rollouts, generated samples)"
+    return _eval_rarer(known)
+
 
 FIXES = (
     Fix(

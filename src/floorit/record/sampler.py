@@ -77,6 +77,7 @@ class Sampler:
         self.places = {}
         self._numbers = count(1)
         self._stacks = {}  # places, innermost first -> number
+        self._own = set()  # numbers of the user's lines
         self._points = {}  # see _point
         self._untold = []  # places and stacks that are new
 
@@ -127,7 +128,7 @@ class Sampler:
             self._looks.append((now, self._stack(places), leaf))
 
     def _places_of(self, frame):
-        """The lines of the user's own frames, innermost first, and the innermost line that is not ours.
+        """The lines of frames that are the user's or a library's, innermost first, and the innermost that is not ours.
 
         Where activation checkpointing called a frame, its line is among them: what called it is what asked for it.
         """
@@ -158,21 +159,24 @@ class Sampler:
         code = frame.f_code
         kind = origin(code.co_filename)
         leads = kind is USER or (kind is TORCH and code.co_filename.endswith(_CHECKPOINTING))
-        number = _OURS if kind is OURS else self.place(code, frame.f_lineno, kind) if leads or is_leaf else 0
+        leads = leads or (kind is LIBRARY and self.awake is None)  # of a worker nobody asks which library called it
+        number = _OURS if kind is OURS else self.place(code, line_of(frame), kind) if leads or is_leaf else 0
         ends = self.awake is not None and code.co_name == "_worker_loop"  # below, a forked worker has its parent's
         point = (code, number, leads, ends)
+        if kind is USER:
+            self._own.add(number)
         if len(self._points) < MOST_PLACES:
             self._points[id(code), frame.f_lasti] = point
         return point
 
     def _stack(self, places):
-        """The number of a stack, told to the record when it is first seen; 0 where no frame is the user's."""
+        """The number of a stack, told to the record when it is first seen; 0 where no frame leads there."""
         if not places:
             return 0
         number = self._stacks.get(places)
         if number is None:
             if len(self._stacks) >= MOST_STACKS:
-                places = places[:1]  # of these there are no more than places
+                places = tuple(filter(self._own.__contains__, places))[:1]  # of these there are no more than places
                 number = self._stacks.get(places)
             if number is None:
                 number = self._stacks[places] = len(self._stacks) + 1
@@ -189,7 +193,7 @@ class Sampler:
             number = self.places[key] = next(self._numbers)
             function = getattr(code, "co_qualname", None)
             more = {}
-            if kind is USER and function is None:
+            if kind in (USER, LIBRARY) and function is None:
                 more["first"] = code.co_firstlineno
             if kind is USER and self.awake is not None:
                 more["calls"] = _names(code, line)
@@ -219,6 +223,18 @@ def _names(code, line):
         if now == line and instruction.opname.startswith(("LOAD_METHOD", "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_NAME")):
             used.append(str(instruction.argval))
     return sorted(set(used))
+
+
+def line_of(frame):
+    """The line that a frame is at. Jumps that the compiler adds to a loop have none: it is the one before."""
+    if frame.f_lineno is not None:
+        return frame.f_lineno
+    last = frame.f_code.co_firstlineno
+    for begin, _, line in frame.f_code.co_lines():
+        if begin > frame.f_lasti:
+            break
+        last = last if line is None else line
+    return last
 
 
 def caller(skip=1):

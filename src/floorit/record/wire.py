@@ -71,7 +71,9 @@ LEAF = 64  # + phase: it began as many nanoseconds ago as the operand says, and 
     NAMED_IN,  # a stretch begins that the program has named itself: number of its name
     NAMED_OUT,
     STEP_ENDS,  # the program itself says so
-) = range(96, 120)
+    CLOSURE_IN,  # inside of a step, its closure is called
+    CLOSURE_OUT,
+) = range(96, 122)
 OF_LOSS, TRAINED, WITH_GRAD, TRAINING = 1, 2, 4, 8
 SAMPLES_SHIFT = 4
 LOSS_KNOWN, WITH_ANOMALY, WITHOUT_ACCUMULATING = 1, 2, 4

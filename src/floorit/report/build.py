@@ -10,6 +10,7 @@ import numpy as np
 from floorit import diagnose, runfile, vitals
 from floorit.analyse import (
     alternatives,
+    callers,
     gpu,
     habits,
     job,
@@ -258,6 +259,8 @@ def _run_facts(trained: list[Trained], stopped: bool) -> RunFacts:
         stack_samples=first.ledger.samples,
         counted_steps=found.counted,
         stopped=stopped,
+        ungraded="eval" in first.ledger.looks
+        and callers.may_be_trained_on(first.ledger.looks, found.eval_passes, found.border == "batches"),
     )
 
 

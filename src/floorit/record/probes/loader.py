@@ -299,13 +299,17 @@ def _ready(iterator):
 
 
 def _samples(batch, loader):
-    """How many samples a batch holds: the first dimension of its first tensor, or the length of a list of them."""
+    """How many samples a batch holds: the first dimension of its first tensor, or the length of a list of them.
+
+    No more than the loader asked for: nodes of graphs and points of clouds may lie in one tensor, end to end.
+    """
     first, length = _first(batch, 1, 0)
     if loader is None or loader.batch_size is None:
         return first
     if loader.by_length is None and first != length:
         loader.by_length = first != loader.batch_size and length == loader.batch_size
-    return length if loader.by_length else first
+    counted = length if loader.by_length else first
+    return min(counted, loader.batch_size) if loader.batch_size > 1 else counted
 
 
 def _shapes(value, depth):

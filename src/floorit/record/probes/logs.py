@@ -3,6 +3,7 @@
 import logging
 import sys
 
+from ..booked import hook_booked
 from ..imports import after_import
 from ..wire import LOGGING
 
@@ -20,12 +21,14 @@ _WRITER = (
     "add_graph",
     "flush",
 )
-# module -> the Python functions in it, as Class.method
 _FUNCTIONS = {
     "torch.utils.tensorboard.writer": tuple("SummaryWriter." + name for name in _WRITER),
     "tensorboardX.writer": tuple("SummaryWriter." + name for name in _WRITER),
     "wandb.sdk.wandb_run": ("Run.log",),
     "tqdm.std": ("tqdm.refresh",),
+    "rich.live": ("Live.refresh",),
+    "lightning.fabric.loggers.csv_logs": ("_ExperimentWriter.log_metrics", "_ExperimentWriter.save"),
+    "lightning_fabric.loggers.csv_logs": ("_ExperimentWriter.log_metrics", "_ExperimentWriter.save"),
     "matplotlib.figure": ("Figure.savefig",),
     "PIL.Image": ("Image.save",),
 }
@@ -35,8 +38,7 @@ def install(session):
     session.hook_phase(logging.Logger.handle, LOGGING)
     for stream in (sys.stdout, sys.stderr):
         _time_stream(session, stream)
-    for module, names in _FUNCTIONS.items():
-        after_import(module, _hooking(session, names))
+    hook_booked(session, _FUNCTIONS, LOGGING)
     after_import("cv2", lambda cv2: session.replace_phase(cv2, "imwrite", LOGGING))
 
 
@@ -45,18 +47,3 @@ def _time_stream(session, stream):
     for name in ("write", "flush"):
         if hasattr(stream, "__dict__") and name not in vars(stream):
             session.replace_phase(stream, name, LOGGING)
-
-
-def _hooking(session, names):
-    def hook(module):
-        for name in names:
-            owner, _, method = name.partition(".")
-            function = getattr(getattr(module, owner), method, None)
-            if function is None:
-                continue  # this version of the library has none
-            try:
-                session.hook_phase(function, LOGGING)
-            except Exception as error:
-                session.missing("%s of %s" % (name, module.__name__), repr(error))
-
-    return hook

@@ -9,6 +9,7 @@ from ..wire import MODEL_IN, MODEL_OUT, OF_LOSS, SAMPLES_SHIFT, SHIFT, TRAINED, 
 
 NAME = "forward and loss"
 _ENOUGH = 50
+_OF_A_LOSS = 0.5  # of the parameters that are trained: a module that has more, whatever its name, has the model in it
 
 
 def install(session):
@@ -92,18 +93,17 @@ class _Calls:
                 self._hooks.result = None
 
     def _describe(self, module):
+        trained = self._trained(module)
+        facts = TRAINED if trained else 0
         name = type(module).__name__.lower()
-        facts = OF_LOSS if "loss" in name or "criterion" in name else 0
-        if self._is_trained(module):
-            facts |= TRAINED
+        if ("loss" in name or "criterion" in name) and trained <= _OF_A_LOSS * len(self._session.trained):
+            facts |= OF_LOSS
         return self._known.learn(module, facts)
 
-    def _is_trained(self, module):
-        """Whether an optimizer updates any of its parameters; before the first step, whether one wants a gradient."""
+    def _trained(self, module):
+        """How many of its parameters an optimizer updates; before the first step, how many want a gradient."""
         updated = self._session.trained
-        if updated:
-            return any(id(p) in updated for p in module.parameters())
-        return any(p.requires_grad for p in module.parameters())
+        return sum(id(p) in updated if updated else p.requires_grad for p in module.parameters())
 
 
 def _scalars(output):

@@ -5,7 +5,7 @@ from time import perf_counter_ns
 
 from ..known import Known
 from ..traces import hide_ours, is_from_signal
-from ..wire import NAP_STEP, OPTIMIZER, SHIFT, STEP_IN, STEP_OUT
+from ..wire import CLOSURE_IN, CLOSURE_OUT, NAP_STEP, OPTIMIZER, SHIFT, STEP_IN, STEP_OUT
 
 NAME = "optimizer"
 _DEEPEST = 50  # steps inside steps
@@ -25,9 +25,11 @@ def install(session):
         _Registered(optim._global_optimizer_pre_hooks, before.id, steps.before, None),
         _Registered(optim._global_optimizer_post_hooks, after.id, steps.after, steps.in_nap()),
     )
+    _install_closures(session, steps)
     scaler = torch.amp.grad_scaler.GradScaler
     for function in (
         optim.Optimizer.zero_grad,
+        session.torch.nn.Module.zero_grad,
         clip.clip_grad_norm_,
         clip.clip_grad_value_,
         scaler.step,
@@ -35,6 +37,16 @@ def install(session):
         scaler.update,
     ):
         naps.add(session.hook_phase(function, OPTIMIZER))
+
+
+def _install_closures(session, steps):
+    """An optimizer calls its closure with gradients switched on: in the first such context that it enters."""
+    context = session.torch.enable_grad
+    try:
+        session.hook(NAME, context.__enter__, steps.enter_closure, names=("self",), gate=steps.with_closure)
+        session.hook(NAME, context.__exit__, steps.leave_closure, names=("self",), gate=steps.with_closure)
+    except Exception as error:
+        session.missing("closures of optimizers", repr(error))
 
 
 class _Registered:
@@ -64,6 +76,8 @@ class _Steps:
         self._is_compiling = session.torch.compiler.is_dynamo_compiling
         self._open = []  # numbers of the optimizers whose steps have begun; one that raised stays in it
         self._broken = False
+        self.with_closure = [False]  # whether a step with a closure has begun
+        self._closure = None  # id of the context that its closure runs in
 
     def before(self, optimizer, args, kwargs):
         try:
@@ -79,7 +93,10 @@ class _Steps:
             if len(self._open) > _DEEPEST:
                 del self._open[:]
             self._open.append(number)
-            has_closure = len(args) > 1 or bool(kwargs)
+            closure = args[1] if len(args) > 1 else kwargs.get("closure")
+            has_closure = closure is not None  # wrappers of optimizers hand on a None
+            if has_closure:
+                self.with_closure[0], self._closure = True, None
             word = (number << 1 | has_closure) << SHIFT | STEP_IN
             log.events.append((perf_counter_ns() if log.mark is None else log.mark(), word))
         except BaseException as error:
@@ -94,6 +111,7 @@ class _Steps:
             if not log.alone and get_ident() != log.thread:
                 return
             word = self._open.pop() << SHIFT | STEP_OUT
+            self.with_closure[0] = False
             came, log.batch_came = log.batch_came, False
             log.border_came = True
             if came or log.attend is None:
@@ -103,6 +121,16 @@ class _Steps:
         except BaseException as error:
             if self._is_the_programs(error):
                 raise
+
+    def enter_closure(self, context):
+        if self._closure is None and self._session.mine():
+            self._closure = id(context)
+            self._log.add(CLOSURE_IN)
+
+    def leave_closure(self, context):
+        if self._closure == id(context):
+            self._closure = None
+            self._log.add(CLOSURE_OUT)
 
     def in_nap(self):
         """What torch calls after a step in a nap: of all hooks the one that has to be shortest."""

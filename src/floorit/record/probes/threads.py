@@ -9,6 +9,7 @@ _HARMLESS = (
     "multiprocessing.queues",
     "multiprocessing.resource_sharer",
     "tensorboard.",
+    "rich.",
     "tqdm.",
     "wandb.",
 )
