@@ -20,21 +20,21 @@ def work(size):
 
 class Pictures(Dataset):
     def __len__(self):
-        return 240
+        return 160
 
     def __getitem__(self, index):
         began = time.perf_counter()
         with floorit.span("mosaic"):
-            work(300)
+            work(450)
         return torch.randn(64), time.perf_counter() - began
 
 
 @floorit.span("assign")
 def assign():
-    work(250)
+    work(500)
     began = time.perf_counter()
     with floorit.span("inner"):
-        work(400)
+        work(600)
     spent["inner"].append(time.perf_counter() - began)
 
 
@@ -51,7 +51,7 @@ def main():
             began = time.perf_counter()
             with floorit.span("model"):
                 loss = model(x).square().mean()
-                work(300)
+                work(450)
                 loss.backward()
             spent["model"].append(time.perf_counter() - began)
             optimizer.step()
