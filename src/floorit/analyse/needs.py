@@ -94,9 +94,10 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def crowd(self) -> float:
         """How many times the cores are taken by the loop and its workers together; 1 where they suffice."""
-        if self.gpu is not None or self.loader is None or not self.cores:
+        if self.gpu is not None or self.loader is None or not self.cores or not self.step:
             return 1.0
-        return max((self.loader.workers + self.threads.high) / self.cores, 1.0)
+        working = min(self.loader.work.high / self.step, self.loader.workers)  # workers, on average
+        return max((working + self.threads.high) / self.cores, 1.0)
 
     @property
     def making(self) -> float:
