@@ -167,6 +167,7 @@ REASONS = [
     ("batch", known(CPU), "does not use a GPU"),
     ("batch", known(LAUNCHING, **FULL), "may not fit"),
     ("batch", known(LAUNCHING), "not known"),
+    ("batch", known(LAUNCHING, memory_peak=GIB, gpu_memory=80 * GIB, shares={"out-of-memory": 0.0}), "ran out"),
     ("batch", known(LAUNCHING.but(batch=0.2, workers=1)), "for batches"),
     ("allocator", known(GPU), "not time"),
     ("optimizer-8bit", known(GPU), "not time"),

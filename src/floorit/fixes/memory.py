@@ -36,6 +36,8 @@ def _batch(known: Known) -> Estimate | str:
     needs = known.needs
     if needs.gpu is None:
         return f"{NO_GPU}; on a CPU it is not predicted"
+    if "out-of-memory" in known.shares:
+        return "memory ran out as it is"
     if needs.starved:
         return f"the loop waits {seconds(needs.wait)} of a step for batches: larger ones take longer to make"
     if known.memory_used is None:
