@@ -96,7 +96,7 @@ def test_evaluation_between_passes_is_nothing_odd(loop):
 
 def test_it_does_not_nap_where_nothing_trains(loop):
     loop.trains(naps.ALIKE + 1).asks_for_a_batch(naps.AWAKE + 1)
-    loop.naps.wake()  # another pass begins: it evaluates
+    loop.naps.wake(naps.BETWEEN)  # another pass begins: it evaluates
     for _ in range(2 * naps.AWAKE):
         loop.log.at_border(2 << SHIFT | wire.NEXT_IN)
     assert loop.hook.is_in
@@ -113,8 +113,8 @@ def test_a_look_wakes_it_for_some_steps(asleep):
 
 
 def test_woken_between_two_borders_it_naps_again_soon(asleep):
-    asleep.naps.wake()  # a pass over the data has ended
-    for _ in range(naps.AWAKE + 1):
+    asleep.naps.wake(naps.BETWEEN)  # a pass over the data has ended
+    for _ in range(naps.BETWEEN + 1):
         assert asleep.log.attend is not None
         asleep.asks_for_a_batch()
     assert asleep.naps.is_asleep
@@ -259,3 +259,13 @@ def test_looks_in_a_nap_are_left_out_where_their_phase_is_not_known():
         thread.replay.look(thread.time + after, 1, 1)
     napping(thread, 1)
     assert [look.phase for look in thread.replay.looks] == [DATA_WAIT]
+
+
+def test_the_first_step_of_a_pass_divides_no_nap():
+    thread = closely(Thread())
+    before = thread.replay.rows[-1].spent
+    for _ in range(replay.CLOSELY):
+        napping(thread, 1).does(wire.NEXT_IN, 1).does(wire.NEXT_OUT, 0).does(wire.NAP_OUT)  # the pass is over
+        thread.batch(5).model(400).passes(20).backward(30).step(10)  # and the model's first call takes long
+    napping(thread, 3).does(wire.NAP_OUT).batch()
+    assert thread.rows()[-2].spent == before

@@ -164,6 +164,7 @@ class Replay:
         self._in_window = False
         self._nap = Nap(())  # the last
         self._naps = False
+        self._is_between = False  # whether the last row lay between two passes over data
         self._closely: deque[Row] = deque(maxlen=CLOSELY)  # the last steps that were looked at closely
         self._pending_spans: list[Span] = []
         self._marked: list[int] | None = None  # phases that ended at each mark of the stretch being marked
@@ -538,9 +539,10 @@ class Replay:
 
     def _close(self, row: Row, end: int, spent: list[int]) -> None:
         row.end, row.spent = end, spent[:PENDING]
+        is_first, self._is_between = self._is_between, row.opened == EXHAUSTED
         if not row.flags & NAP:
-            if row.steps and not row.flags & (WINDOW | COMPILED):
-                self._closely.append(row)
+            if row.steps and not is_first and not row.flags & (WINDOW | COMPILED):
+                self._closely.append(row)  # the first step of a pass is not like the others
         elif row.opened == BATCH:
             self._nap.divide(row.spent)
         if self._named:

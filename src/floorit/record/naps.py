@@ -33,6 +33,7 @@ from .wire import (
 SHORT = 10e6  # nanoseconds: hooks are not felt in a longer step
 ALIKE = 300  # steps, before it first naps; twice as many after each surprise
 AWAKE = 4  # steps that are looked at closely between two naps
+BETWEEN = 1  # the same where a pass over data has ended: by then it is known whether the next one trains
 # A step that is so many times as long as others, and as many nanoseconds, may hide what has not been seen before.
 LONG, LONG_AT_LEAST = 20, 10**8
 PATIENCE = 20_000  # steps in which so many must have been alike once; else it gives up
@@ -159,14 +160,14 @@ class Naps:
         self.is_asleep = True
         self._log.events.append((perf_counter_ns(), NAP_IN))
 
-    def wake(self):
-        """Put the hooks back, if they are out."""
+    def wake(self, steps=AWAKE):
+        """Put the hooks back, if they are out, for so many steps at least."""
         if self.is_asleep:
             for hooks in self._hooks:
                 hooks.reset()
             self.is_asleep = self._is_called = False
             log = self._log
-            self._next = log.backwards + AWAKE
+            self._next = log.backwards + steps
             log.attend = log.at_border  # the next nap begins there
             log.events.append((perf_counter_ns(), NAP_OUT))
 

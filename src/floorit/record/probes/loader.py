@@ -7,6 +7,7 @@ from threading import get_ident
 from time import perf_counter_ns
 
 from ..known import Known
+from ..naps import BETWEEN
 from ..sampler import USER, caller, origin
 from ..wire import EPOCH_GAP, IN, NEXT_FRESH_IN, NEXT_IN, NEXT_OUT, OUT, READY, SHIFT
 
@@ -103,7 +104,7 @@ class _Batches:
             return None
         if log.settle is not None:
             session.settle()
-        log.naps.wake()
+        log.naps.wake(BETWEEN)
         known = self._describe(loader)
         log.add(IN + EPOCH_GAP)
         return known
@@ -177,7 +178,7 @@ class _Batches:
         word, this.got = this.got, 0
         log.events.append((perf_counter_ns() if log.mark is None else log.mark(), word or NEXT_OUT))
         if not word:
-            log.naps.wake()
+            log.naps.wake(BETWEEN)
             self._session.memory_error()
 
     def _count(self, batch, loader):
