@@ -54,3 +54,22 @@ def test_a_comprehension_is_part_of_the_function_it_is_written_in() -> None:
     most = heaviest_function([at(9, "read", 0.4), *inner, at(6, "parse.<locals>.clean", 0.1)])
     assert most is not None
     assert (most.function, most.line, most.share) == ("parse", 4, pytest.approx(0.5))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "on_gpu", "is_ahead"),
+    [
+        ({"data_wait": 0.577, "forward": 0.2}, {"data_wait": 2.16, "forward": 0.2}, False),  # seen in a starved loop
+        ({"data_wait": 0.001, "forward": 0.02}, {"data_wait": 0.0, "forward": 0.1}, True),
+        ({"forward": 0.1}, {"forward": 0.11}, False),
+        ({"forward": 0.1}, {}, False),
+    ],
+)
+def test_a_host_is_ahead_where_the_gpu_needs_longer_for_its_work(
+    seconds: dict[str, float], on_gpu: dict[str, float], is_ahead: bool
+) -> None:
+    entries = [
+        ledger.Entry(phase=phase, seconds=spent, share=0.0, gpu_seconds=on_gpu.get(phase), where=[])
+        for phase, spent in seconds.items()
+    ]
+    assert ledger.Ledger(mean=sum(seconds.values()), entries=entries, looks={}).is_ahead_of_gpu is is_ahead

@@ -33,6 +33,7 @@ ORDER = (
     "unattributed",
 )
 MOST_LINES = 5  # source lines named for a phase
+_WAITING = ("data_wait", "epoch_gap")
 AHEAD = 1.2  # the GPU's seconds of a step over the host's: more than the noise of both
 ENOUGH_LOOKS = 20  # at the stack: fewer are said to be few
 _EVAL = wire.PHASES.index("eval")
@@ -83,8 +84,12 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_ahead_of_gpu(self) -> bool:
-        """Whether the GPU needs longer for a step than the host took: then its queue was still filling up."""
-        return sum(entry.gpu_seconds or 0.0 for entry in self.entries) > AHEAD * self.mean
+        """Whether the GPU needs longer for a step than the host took: then its queue was still filling up.
+
+        Waits for data left out: few steps are marked on the GPU's clock, and a wait may be long in just these.
+        """
+        working = [entry for entry in self.entries if entry.phase not in _WAITING]
+        return sum(entry.gpu_seconds or 0.0 for entry in working) > AHEAD * sum(entry.seconds for entry in working)
 
     def where(self, phase: str) -> list[Line]:
         """The lines of a phase, largest first."""
