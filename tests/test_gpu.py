@@ -387,3 +387,40 @@ def test_copies_are_made_ahead_and_nothing_else_changes(tmp_path: Path) -> None:
     assert after["waited"].count(False) == told["acted"]
     for name in ("losses", "order", "drawn"):
         assert after[name] == before[name], name
+
+
+# -- the machine ---------------------------------------------------------------------------------------------------
+
+
+def test_power_memory_and_use_are_what_nvidia_smi_says(tmp_path: Path) -> None:
+    """Over the same stretch: both sample for as long as the program trains."""
+    query = "--query-gpu=power.draw,utilization.gpu,memory.used"
+    asked = ["nvidia-smi", query, "--format=csv,noheader,nounits", "-lms", "250"]
+    told = tmp_path / "smi.csv"
+    with told.open("w") as file:
+        smi = subprocess.Popen(asked, stdout=file)
+        report, _, _ = _recorded(tmp_path, "bound.py", "--no-window", KIND="compute", SECONDS="25")
+        smi.terminate()
+        smi.wait()
+    rows = [[float(cell) for cell in line.split(",")] for line in told.read_text().splitlines() if line.count(",") == 2]
+    busy = [row for row in rows if row[1] > 50]  # not while it starts and ends
+    power, use = (sum(row[column] for row in busy) / len(busy) for column in (0, 1))
+    gpu = report["machine"]["gpu"]
+    assert gpu["power_watts"]["value"] == pytest.approx(power, rel=0.05)
+    assert gpu["busy_share"]["value"] == pytest.approx(use / 100, abs=0.05)
+    assert gpu["memory_peak"] / 2**20 == pytest.approx(max(row[2] for row in rows), rel=0.02)
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_another_program_on_the_gpu_is_noticed(tmp_path: Path, others: int) -> None:
+    idle = "import torch, sys; x = torch.ones(1, device='cuda'); print('there', flush=True); sys.stdin.read()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    besides = [subprocess.Popen([sys.executable, "-c", idle], **pipes) for _ in range(others)]  # type: ignore[call-overload]
+    for other in besides:
+        assert other.stdout.readline()
+    try:
+        report, _, _ = _recorded(tmp_path, "bound.py", "--no-window", KIND="compute", SECONDS="8")
+    finally:
+        for other in besides:
+            other.communicate()
+    assert report["machine"]["gpu_others"] == others
