@@ -105,6 +105,7 @@ def test_the_others_wait_as_long_as_they_are_faster() -> None:
     assert found.late.seconds.value == pytest.approx(0.003)
     assert [wait.seconds.value for wait in found.waits] == pytest.approx([0.003, 0.0, 0.003])
     assert [wait.rank for wait in found.waits] == [1, None, 1]
+    assert found.data_seconds == pytest.approx(0.004)
 
 
 def test_a_rank_that_is_late_once_in_a_while_is_the_culprit_by_what_it_costs() -> None:
@@ -113,6 +114,7 @@ def test_a_rank_that_is_late_once_in_a_while_is_the_culprit_by_what_it_costs() -
     assert found is not None
     assert found.late is not None
     assert (found.late.rank, found.late.phase) == (0, "checkpoint")
+    assert found.data_seconds == 0.0
 
 
 def test_ranks_that_take_turns_have_no_culprit_but_wait_all_the_same() -> None:

@@ -39,16 +39,23 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ladder(
-    ledger: Ledger, gpu: Gpu | None, floor: Ledger | None, floor_gpu: Gpu | None, limit: Limit | None = None
+    ledger: Ledger,
+    gpu: Gpu | None,
+    floor: Ledger | None,
+    floor_gpu: Gpu | None,
+    limit: Limit | None = None,
+    of_ranks: float | None = None,
 ) -> Floor:
     """From the run as it was and, where there is one, from the run without its data path.
+
+    `of_ranks` is what a step would be shorter by if no rank waited for data, where several go in step.
 
     Where nothing is to be had between two rungs, the lower may have been measured a little higher: it is as high then.
     """
     rungs = [Rung(name=STEP, seconds=ledger.mean, how="mean of the steady steps, with what lies between them")]
     busy = _busy(floor_gpu) or _busy(gpu)
     if floor is None:
-        rungs.append(_estimated(ledger, busy or 0.0, _uploads(gpu) or 0.0))
+        rungs.append(_estimated(ledger, busy or 0.0, _uploads(gpu) or 0.0, of_ranks))
     else:
         rungs.append(_measured(ledger, floor, _uploads(floor_gpu) or 0.0))
     if busy is not None:
@@ -62,10 +69,12 @@ def ladder(
     return Floor(rungs=rungs, gap=ledger.mean / lowest if lowest else 1.0, limit=limit)
 
 
-def _estimated(ledger: Ledger, busy: float, uploads: float) -> Rung:
+def _estimated(ledger: Ledger, busy: float, uploads: float, of_ranks: float | None) -> Rung:
     """The GPU works while the host waits for data, so what it needs stays when the wait is gone."""
-    seconds = max(ledger.mean - ledger.seconds(*_DATA) - uploads, busy)
-    how = "the step less its waiting for data and for the loader to start, and no less than the GPU's work"
+    waited = ledger.seconds(*_DATA) if of_ranks is None else of_ranks
+    seconds = max(ledger.mean - waited - uploads, busy)
+    whose = "its waiting" if of_ranks is None else "what the slowest rank is slower by for waiting"
+    how = f"the step less {whose} for data and for the loader to start, and no less than the GPU's work"
     return Rung(name=WITHOUT_DATA, seconds=seconds, how=how + _less(uploads), estimate=True)
 
 

@@ -24,6 +24,7 @@ LATE = 0.05  # of the step that the others lose by it: less is not told
 MOSTLY = 0.5  # of the steps in which the same rank is the slowest: in fewer they take turns
 ENOUGH = 10  # steps
 _TOGETHER = (wire.BACKWARD, wire.GRAD_SYNC)
+_DATA = (wire.DATA_WAIT, wire.EPOCH_GAP)
 _NANO = 1e-9
 
 
@@ -63,6 +64,7 @@ class Together(msgspec.Struct, frozen=True, kw_only=True):
 
     waits: list[Wait]
     late: LateRank | None
+    data_seconds: float  # a step that is shorter by so much if no rank waited for data
 
 
 def waits(process: Process, iterations: Iterations) -> float | None:
@@ -86,14 +88,18 @@ def compare(trained: Sequence[Trained]) -> Together | None:
         return None
     if not all(_reduces(one) for one in trained):
         return None
-    own = np.stack([_own(one.process, one.iterations)[first:last] for one in trained])
-    slowed = np.any([one.iterations.slowed[first:last] for one in trained], axis=0)
-    own = own[:, ~slowed]
+    counted = ~np.any([one.iterations.slowed[first:last] for one in trained], axis=0)
+    own = np.stack([_own(one.process, one.iterations)[first:last][counted] for one in trained])
+    waited = np.stack([_spent(one.process, one.iterations, _DATA)[first:last][counted] for one in trained])
     if own.shape[1] < ENOUGH:
         return None
     slowest = own.argmax(axis=0)
     late = _late(trained, own, slowest)
-    return Together(waits=[_wait(own, rank, late, trained) for rank in range(len(trained))], late=late)
+    return Together(
+        waits=[_wait(own, rank, late, trained) for rank in range(len(trained))],
+        late=late,
+        data_seconds=float((own.max(axis=0) - (own - waited).max(axis=0)).mean()),
+    )
 
 
 def _reduces(one: Trained) -> bool:
@@ -103,9 +109,12 @@ def _reduces(one: Trained) -> bool:
 
 def _own(process: Process, iterations: Iterations) -> Floats:
     """Seconds of each iteration that are the rank's own, evaluation and gaps that follow it included."""
-    rows = process.rows
-    spent = rows["seconds"].sum(axis=1, dtype=np.float64)
-    spent -= rows["seconds"][:, list(_TOGETHER)].sum(axis=1, dtype=np.float64)
+    return _spent(process, iterations, [phase for phase in range(len(wire.PHASES)) if phase not in _TOGETHER])
+
+
+def _spent(process: Process, iterations: Iterations, phases: Sequence[int]) -> Floats:
+    """Seconds of each iteration in these phases."""
+    spent = process.rows["seconds"][:, list(phases)].sum(axis=1, dtype=np.float64)
     inside = iterations.of_row >= 0
     each = np.bincount(iterations.of_row[inside], weights=spent[inside], minlength=iterations.count)
     return each.astype(np.float64)

@@ -104,7 +104,11 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
     counted = limit.count(second.process, second.iterations) if isinstance(second, Trained) else None
     lowest, unlimited = floors.of_limit(first, second, run.floor, counted)
     has_loader = workers is not None
-    ladder, below = floors.of_floor(first, watched, second, folder, run, lowest, has_loader=has_loader)
+    together = ranks.compare(trained) if trained[1:] else None
+    of_ranks = together.data_seconds if together is not None else None
+    ladder, below = floors.of_floor(
+        first, watched, second, folder, run, lowest, has_loader=has_loader, of_ranks=of_ranks
+    )
     points = syncs.find(first.process, first.iterations)
     in_force = settings.compare(first.process, first.iterations, run.told, len(trained))
     facts_of_run = _run_facts(trained, run.stopped)
@@ -117,7 +121,6 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
     if watched is not None and lowest is not None:
         mfu, hfu = lowest.utilisation(first.step.mean)
         watched = msgspec.structs.replace(watched, mfu=mfu, hfu=hfu)
-    together = ranks.compare(trained) if trained[1:] else None
     facts = diagnose.Facts(
         process=first.process,
         iterations=first.iterations,

@@ -36,6 +36,7 @@ def of_floor(
     lowest: limit.Limit | None,
     *,
     has_loader: bool,
+    of_ranks: float | None = None,
 ) -> tuple[floor.Floor | None, list[Missing]]:
     """The ladder, and what of it is not known."""
     if not has_loader:
@@ -43,9 +44,11 @@ def of_floor(
         return None, [Missing(what="floor", reason=reason)]
     if second is None:
         reason = "it is an estimate from the ledger: `floorit run --floor` measures it"
-        return floor.ladder(first.ledger, watched, None, None), [Missing(what="floor: without data", reason=reason)]
+        estimate = floor.ladder(first.ledger, watched, None, None, of_ranks=of_ranks)
+        return estimate, [Missing(what="floor: without data", reason=reason)]
     if isinstance(second, str):
-        return floor.ladder(first.ledger, watched, None, None), [Missing(what="the floor run", reason=second)]
+        estimate = floor.ladder(first.ledger, watched, None, None, of_ranks=of_ranks)
+        return estimate, [Missing(what="the floor run", reason=second)]
     again, _ = windows.of_gpu(second, folder / FLOOR / RECORD, run, None)
     return floor.ladder(first.ledger, watched, second.ledger, again, lowest), []
 
