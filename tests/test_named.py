@@ -96,6 +96,7 @@ print(counter.frame_count, counter.op_count)
 """
 
 
+@pytest.mark.acceptance
 def test_one_in_compiled_code_breaks_no_graph(tmp_path: Path) -> None:
     program = tmp_path / "compiled.py"
     program.write_text(COMPILED)

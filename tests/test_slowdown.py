@@ -63,8 +63,8 @@ def test_a_fifth_half_way_is_found_with_its_step(count: int) -> None:
 
 def test_what_only_varies_is_not_told() -> None:
     random = np.random.default_rng(1)
-    told = [slowdown.find(_series(_noise(random, 600)), LEDGER) for _ in range(400)]
-    assert sum(found is not None for found in told) <= 4
+    told = [slowdown.find(_series(_noise(random, 600)), LEDGER) for _ in range(100)]
+    assert sum(found is not None for found in told) <= 2
 
 
 def test_one_that_grows_all_the_time_goes_on() -> None:
