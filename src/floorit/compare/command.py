@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
-from floorit.compare import comparison, limit, markdown
+from floorit.compare import comparison, limit, markdown, page
 from floorit.compare.table import render
+from floorit.errors import OutputError, UsageError
 from floorit.report import terminal
+from floorit.report.page import save
 from floorit.report.words import relative
 
 
 def run(options: argparse.Namespace) -> int:
     """Show what differs; returns the exit code."""
     allowed = limit.parse(options.fail_if) if options.fail_if is not None else None
-    found = comparison.compare(comparison.read(options.a), comparison.read(options.b))
-    if options.json:
+    if options.html is not None and options.html.is_dir():
+        raise UsageError(f"--html is to be given a file to write, and {options.html} is a folder")
+    a, b = comparison.read(options.a), comparison.read(options.b)
+    found = comparison.compare(a, b)
+    if options.html is not None:
+        print(relative(str(_write(page.render(found, a, b), options.html))))
+    elif options.json:
         sys.stdout.buffer.write(comparison.to_json(found))
     elif options.markdown:
         sys.stdout.write(markdown.render(found))
     else:
         terminal.draw(render(found), sys.stdout)
     return 0 if allowed is None else _judge(found, allowed)
+
+
+def _write(html: str, file: Path) -> Path:
+    try:
+        return save(html, file)
+    except OSError as error:
+        raise OutputError(f"the page cannot be written: {error.strerror} ({file})") from None
 
 
 def _judge(found: comparison.Comparison, allowed: limit.Limit) -> int:
