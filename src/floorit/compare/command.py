@@ -8,21 +8,18 @@ from pathlib import Path
 
 from floorit.compare import comparison, limit, markdown, page
 from floorit.compare.table import render
-from floorit.errors import OutputError, UsageError
+from floorit.errors import OutputError
 from floorit.report import terminal
-from floorit.report.page import save
 from floorit.report.words import relative
 
 
 def run(options: argparse.Namespace) -> int:
     """Show what differs; returns the exit code."""
     allowed = limit.parse(options.fail_if) if options.fail_if is not None else None
-    if options.html is not None and options.html.is_dir():
-        raise UsageError(f"--html is to be given a file to write, and {options.html} is a folder")
     a, b = comparison.read(options.a), comparison.read(options.b)
     found = comparison.compare(a, b)
     if options.html is not None:
-        print(relative(str(_write(page.render(found, a, b), options.html))))
+        _write(page.render(found, a, b), options.html)
     elif options.json:
         sys.stdout.buffer.write(comparison.to_json(found))
     elif options.markdown:
@@ -32,11 +29,12 @@ def run(options: argparse.Namespace) -> int:
     return 0 if allowed is None else _judge(found, allowed)
 
 
-def _write(html: str, file: Path) -> Path:
+def _write(html: str, file: Path) -> None:
     try:
-        return save(html, file)
+        file.write_text(html, encoding="utf-8")
     except OSError as error:
         raise OutputError(f"the page cannot be written: {error.strerror} ({file})") from None
+    print(relative(str(file)))
 
 
 def _judge(found: comparison.Comparison, allowed: limit.Limit) -> int:

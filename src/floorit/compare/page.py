@@ -17,7 +17,7 @@ from floorit.report.page import document
 from floorit.report.words import PHASES, relative
 from floorit.stats import Estimate
 
-MOST_BINS = 300
+MOST_BINS = 150
 MOST_ROWS = 20  # of the table that stands for the chart
 _NARROWEST = math.log(1.1)  # how far the scale of speeds goes at least, to either side of 1
 
@@ -56,6 +56,7 @@ def render(comparison: Comparison, a: Side, b: Side) -> str:
         "paces": paces,
         "paces_rows": {side.upper(): rows(of) for side, of in (paces or {}).items()},
         "tried": proof.command(comparison, a),
+        "started_in": a.report.program.cwd,
         "reports": [shlex.join(["floorit", "report", folder]) for folder in (comparison.a, comparison.b)],
     }
     return document.document("compare.html", values, {"paces": paces, "per": comparison.per})
@@ -134,4 +135,6 @@ def scale(ratio: Estimate, within: Estimate) -> Scale:
     def at(times: float) -> float:
         return 0.5 + 0.5 * math.log(times) / reach
 
-    return Scale(low=at(ratio.low), value=at(ratio.value), high=at(ratio.high), within=(at(within.low), at(within.high)))
+    return Scale(
+        low=at(ratio.low), value=at(ratio.value), high=at(ratio.high), within=(at(within.low), at(within.high))
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from floorit.report.page import NAME, document, save
+from floorit.report.page import document, save
 from floorit.stats import Estimate
 from floorit.trial import statistics, table
 from floorit.trial.attempt import Result
@@ -58,7 +58,7 @@ def row(outcome: Outcome, on: str = "", verdict: str | None = None) -> Row:
 def draw(rows: list[Row], best: Row | None, command: Sequence[str], folder: Path, values: dict[str, Any]) -> Path:
     """Write a page of changes."""
     values = {**values, "rows": rows, "best": best, "command": shlex.join(command), "folder": str(folder)}
-    return save(document.document("changes.html", values, {"changes": rows}), folder / NAME)
+    return save(document.document("changes.html", values, {"changes": rows}), folder)
 
 
 def _options(outcome: Outcome) -> list[str]:

@@ -14,14 +14,14 @@ NAME = "report.html"
 
 def write(report: Report, run: RunFile, reader: RecordReader, folder: Path) -> Path:
     """Draw the page of a run in its folder; where it is."""
-    return save(render(report, run, reader, folder), folder / NAME)
+    return save(render(report, run, reader, folder), folder)
 
 
-def save(html: str, file: Path) -> Path:
+def save(html: str, folder: Path) -> Path:
     """Write a page, whole or not at all."""
-    partial = file.with_name(file.name + ".part")
+    partial = folder / (NAME + ".part")
     partial.write_text(html, encoding="utf-8")
-    return partial.replace(file)
+    return partial.replace(folder / NAME)
 
 
 def render(report: Report, run: RunFile, reader: RecordReader, folder: Path) -> str:

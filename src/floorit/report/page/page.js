@@ -264,7 +264,7 @@
     const cut = ceiling(Math.max(...sides.flatMap((side) => paces[side].means)), Math.max(...sides.map((side) => paces[side].usual)));
     return {
       ...plain(),
-      grid: { left: 8, right: 16, top: 16, bottom: 56, containLabel: true },
+      grid: { left: 8, right: 24, top: 16, bottom: 56, containLabel: true },
       xAxis: axis({ type: "value", min: 0, max: Math.max(...sides.map((side) => paces[side].ends.at(-1))), name: "time of steps that count", nameLocation: "middle", nameGap: 26, splitLine: { show: false }, axisLabel: { color: colour("quiet"), formatter: seconds, hideOverlap: true, showMaxLabel: false } }),
       yAxis: axis({ type: "value", min: 0, max: cut, axisLabel: { color: colour("quiet"), formatter: seconds, showMaxLabel: false } }),
       dataZoom: zooms({ xAxisIndex: 0 }),
