@@ -10,8 +10,8 @@ from floorit.compare.speed import Speed
 from floorit.report.words import number, size
 from floorit.stats import BLOCKS, Estimate, seconds
 
-SMALL = 0.005  # of the longer step: phases under this in both are gathered in one row
-PLACES = ("new in B", "gone in B", "in both")
+_SMALL = 0.005  # of the longer step: phases under this in both are gathered in one row
+_PLACES = ("new in B", "gone in B", "in both")
 _ABSENT, _ABSENT_FIX = "none, or not known", "as the program has it"
 _FIXES = "fixes from outside"
 _SHARES = ("busy_share", "queue_empty_share", "tensor_share", "mfu")
@@ -65,7 +65,7 @@ def cells(title: str, change: Change) -> tuple[str, str, str]:
 def least(comparison: Comparison) -> float:
     """Seconds from which on a phase has a row of its own."""
     step = comparison.step
-    return float(SMALL * max(step.a, step.b))
+    return float(_SMALL * max(step.a, step.b))
 
 
 def by_difference(comparison: Comparison) -> tuple[list[Phase], Phase | None]:
@@ -80,7 +80,7 @@ def by_difference(comparison: Comparison) -> tuple[list[Phase], Phase | None]:
 
 def findings(found: list[Found]) -> list[tuple[str, str]]:
     """All of them: what is new first, then what is gone."""
-    return sorted(map(finding, found), key=lambda told: PLACES.index(told[0]))
+    return sorted(map(finding, found), key=lambda told: _PLACES.index(told[0]))
 
 
 def finding(found: Found) -> tuple[str, str]:
