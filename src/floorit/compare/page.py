@@ -13,6 +13,7 @@ import numpy as np
 from floorit.compare import proof, words
 from floorit.compare.comparison import Comparison, Side
 from floorit.compare.speed import Speed
+from floorit.report import paths
 from floorit.report.page import document
 from floorit.report.words import PHASES, relative
 from floorit.stats import Estimate
@@ -49,6 +50,7 @@ def render(comparison: Comparison, a: Side, b: Side) -> str:
         "comparison": comparison,
         "a": relative(comparison.a),
         "b": relative(comparison.b),
+        "short": paths.short,
         "signed": words.signed,
         **_speed(comparison.speed),
         **_ledger(comparison),
