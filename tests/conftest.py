@@ -8,10 +8,12 @@ import pickle
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import browser
 import pytest
 from filelock import FileLock
 
@@ -151,6 +153,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """The runs that all tests share."""
     base = tmp_path_factory.getbasetemp()
     return Runs((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "runs")
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Browser]:
+    """One browser for the tests of all pages."""
+    running = browser.Browser(tmp_path_factory.mktemp("profile"))
+    yield running
+    running.close()
 
 
 def _parameter(truth: Truth, *more: str) -> Any:

@@ -38,7 +38,7 @@ MAY_IMPORT = {
         *("analyse", "diagnose", "events", "fixes", "hardware", "plan"),
         *("runfile", "stats", "truth", "record", "vitals"),
     },
-    "compare": {"analyse", "events", "hardware", "report", "runfile", "stats"},
+    "compare": {"analyse", "events", "fixes", "hardware", "report", "runfile", "stats"},
     "watch": {"analyse", "declared", "events", "report", "runfile", "stats", "vitals"},
     "launch": {"record", "hardware", "runfile"},
     "apart": set(),

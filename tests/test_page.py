@@ -10,8 +10,6 @@ import re
 import shlex
 import tarfile
 from collections import Counter
-from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +18,7 @@ import msgspec
 import numpy as np
 import pytest
 from conftest import FLOORIT, PYTHON, Runs, execute, truths
+from parsed import HOSTILE, Parsed
 
 import floorit.report.page as page
 from floorit import cli, replay
@@ -43,7 +42,6 @@ from floorit.vitals import GpuSample, Sample
 
 RECORDS = Path(__file__).parent / "records"
 SOURCE = Path(page.__file__).parent
-HOSTILE = "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned = 2'>&\u2028'\"{{ 7 * 7 }}"
 HOSTILE_FILE = "/x/<img src=x onerror=window.pwned=3>"
 MOST_BYTES = 2_000_000
 
@@ -59,44 +57,6 @@ class Record(NamedTuple):
     def html(self, **changes: Any) -> str:
         """Its page, with some of the report replaced."""
         return page.render(msgspec.structs.replace(self.report, **changes), self.run, self.reader, self.folder)
-
-
-class Parsed(HTMLParser):
-    """Scripts, text and attributes of a page, by a parser that is not ours."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.scripts: list[str] = []
-        self.words = ""
-        self.ids: set[str] = set()
-        self.attributes: list[tuple[str, str, str]] = []
-        self.headings: list[str] = []
-        self._in: list[str] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.attributes += [(tag, name, value or "") for name, value in attrs]
-        self.ids |= {value or "" for name, value in attrs if name == "id"}
-        self._in.append(tag)
-        if tag == "script":
-            self.scripts.append("")
-        if re.fullmatch("h[1-6]", tag):
-            self.headings.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        while self._in and self._in.pop() != tag:
-            pass
-
-    def handle_data(self, data: str) -> None:
-        if "script" in self._in[-1:]:
-            self.scripts[-1] += data
-        elif "style" not in self._in[-1:]:
-            self.words += data
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """What the charts are drawn from."""
-        return json.loads(self.scripts[0])
 
 
 def _record(kind: str, folder: Path) -> Record:
@@ -554,13 +514,6 @@ def test_a_search_that_proved_nothing_says_so(tmp_path: Path) -> None:
 # -- in a browser ----------------------------------------------------------------------------------------------------
 
 needs_chromium = pytest.mark.skipif(browser.CHROMIUM is None, reason="Chromium is not installed")
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Browser]:
-    running = browser.Browser(tmp_path_factory.mktemp("profile"))
-    yield running
-    running.close()
 
 
 @pytest.fixture(scope="module")

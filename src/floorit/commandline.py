@@ -77,6 +77,7 @@ examples:
 _COMPARE_EXAMPLES = """\
 examples:
   floorit compare floorit-runs/train-20261115-101500 floorit-runs/train-20261116-093000
+  floorit compare --html compared.html before after     the same as a page
   floorit compare --json before after > compared.json
   floorit compare --fail-if slower=5% before after      for a check that nobody watches
 
@@ -310,6 +311,7 @@ def _add_compare(verbs: _Verbs) -> None:
         "--fail-if", metavar="slower=N%", help="exit code 1 where B is surely slower than A by more than that"
     )
     form = compared.add_mutually_exclusive_group()
+    form.add_argument("--html", type=Path, metavar="FILE", help="write a page instead")
     form.add_argument("--json", action="store_true", help="as JSON")
     form.add_argument("--markdown", action="store_true", help="as tables for an issue or a sheet")
     compared.set_defaults(verb="compare")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
-from floorit.compare import comparison, limit, markdown
+from floorit.compare import comparison, limit, markdown, page
 from floorit.compare.table import render
+from floorit.errors import OutputError
 from floorit.report import terminal
 from floorit.report.words import relative
 
@@ -14,14 +16,25 @@ from floorit.report.words import relative
 def run(options: argparse.Namespace) -> int:
     """Show what differs; returns the exit code."""
     allowed = limit.parse(options.fail_if) if options.fail_if is not None else None
-    found = comparison.compare(comparison.read(options.a), comparison.read(options.b))
-    if options.json:
+    a, b = comparison.read(options.a), comparison.read(options.b)
+    found = comparison.compare(a, b)
+    if options.html is not None:
+        _write(page.render(found, a, b), options.html)
+    elif options.json:
         sys.stdout.buffer.write(comparison.to_json(found))
     elif options.markdown:
         sys.stdout.write(markdown.render(found))
     else:
         terminal.draw(render(found), sys.stdout)
     return 0 if allowed is None else _judge(found, allowed)
+
+
+def _write(html: str, file: Path) -> None:
+    try:
+        file.write_text(html, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"the page cannot be written: {error.strerror} ({file})") from None
+    print(relative(str(file)))
 
 
 def _judge(found: comparison.Comparison, allowed: limit.Limit) -> int:

@@ -11,8 +11,6 @@ from floorit.compare.comparison import Change, Comparison, Found, Phase
 from floorit.report.words import PHASES, relative
 from floorit.stats import seconds
 
-SMALL = 0.005  # of the longer step: phases under this in both are gathered in one row
-_PLACES = ("new in B", "gone in B", "in both")
 _COLOURS = {"faster": "green", "slower": "red", "unclear": "yellow"}
 
 
@@ -59,14 +57,11 @@ def _ledger(comparison: Comparison) -> RenderableType:
     for title in ("A", "B", "B less A"):
         table.add_column(title, justify="right", no_wrap=True)
     step = comparison.step
-    least = SMALL * max(step.a, step.b)
-    shown = [phase for phase in comparison.ledger if max(phase.a, phase.b) >= least]
-    for phase in sorted(shown, key=lambda phase: -abs(phase.difference)):
-        table.add_row(PHASES[phase.phase], *_cells(phase, least))
-    rest = [phase for phase in comparison.ledger if 0 < max(phase.a, phase.b) < least]
-    if rest:
-        together = [sum(phase.a for phase in rest), sum(phase.b for phase in rest)]
-        table.add_row("the rest", *map(seconds, together), words.signed(together[1] - together[0]))
+    shown, rest = words.by_difference(comparison)
+    for phase in shown:
+        table.add_row(PHASES[phase.phase], *_cells(phase, words.least(comparison)))
+    if rest is not None:
+        table.add_row(rest.phase, *map(seconds, (rest.a, rest.b)), words.signed(rest.difference))
     table.add_row("all of it", *map(seconds, (step.a, step.b)), words.signed(step.b - step.a), style="bold")
     return table
 
@@ -79,7 +74,7 @@ def _cells(phase: Phase, least: float) -> list[Text]:
 
 def _findings(findings: list[Found]) -> list[RenderableType]:
     table = _grid()
-    for where, said in sorted(map(words.finding, findings), key=lambda told: _PLACES.index(told[0])):
+    for where, said in words.findings(findings):
         table.add_row(where, Text(said))
     return [table, Text()] if findings else []
 

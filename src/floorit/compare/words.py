@@ -1,15 +1,17 @@
-"""What is said of two runs, in words: for the terminal and for Markdown alike."""
+"""What is said of two runs, in words: for the terminal, for Markdown and for the page alike."""
 
 from __future__ import annotations
 
 import shlex
 from typing import Any
 
-from floorit.compare.comparison import Change, Comparison, Found
+from floorit.compare.comparison import Change, Comparison, Found, Phase
 from floorit.compare.speed import Speed
 from floorit.report.words import number, size
 from floorit.stats import BLOCKS, Estimate, seconds
 
+_SMALL = 0.005  # of the longer step: phases under this in both are gathered in one row
+_PLACES = ("new in B", "gone in B", "in both")
 _ABSENT, _ABSENT_FIX = "none, or not known", "as the program has it"
 _FIXES = "fixes from outside"
 _SHARES = ("busy_share", "queue_empty_share", "tensor_share", "mfu")
@@ -58,6 +60,27 @@ def cells(title: str, change: Change) -> tuple[str, str, str]:
     absent = _ABSENT_FIX if title == _FIXES else _ABSENT
     a, b = (absent if value is None else _word(change.name, value) for value in (change.a, change.b))
     return _NAMES.get(change.name, change.name), a, b
+
+
+def least(comparison: Comparison) -> float:
+    """Seconds from which on a phase has a row of its own."""
+    step = comparison.step
+    return float(_SMALL * max(step.a, step.b))
+
+
+def by_difference(comparison: Comparison) -> tuple[list[Phase], Phase | None]:
+    """The phases, those that differ most first, and what is small in both together; None: there is none."""
+    limit = least(comparison)
+    shown = [phase for phase in comparison.ledger if max(phase.a, phase.b) >= limit]
+    small = [phase for phase in comparison.ledger if 0 < max(phase.a, phase.b) < limit]
+    a, b = (sum(getattr(phase, side) for phase in small) for side in ("a", "b"))
+    rest = Phase(phase="the rest", a=a, b=b, difference=b - a) if small else None
+    return sorted(shown, key=lambda phase: -abs(phase.difference)), rest
+
+
+def findings(found: list[Found]) -> list[tuple[str, str]]:
+    """All of them: what is new first, then what is gone."""
+    return sorted(map(finding, found), key=lambda told: _PLACES.index(told[0]))
 
 
 def finding(found: Found) -> tuple[str, str]:

@@ -70,6 +70,11 @@
   // -- the ledger over the steps
 
   let full = false;
+  function ceiling(highest, usual) {
+    const fits = highest < 4 * usual;
+    document.getElementById("full").hidden = fits;
+    return full || fits ? highest * 1.05 : 3 * usual;
+  }
   function stepsOption() {
     const { steps } = data, bins = steps.least.length;
     const name = (bin) => {
@@ -78,10 +83,9 @@
     };
     const sums = steps.least.map((_, bin) => steps.means.reduce((sum, column) => sum + column[bin], 0));
     const highest = Math.max(...sums, ...(steps.width > 1 ? steps.most : []));
-    const cut = full || highest < 4 * steps.usual ? highest * 1.05 : 3 * steps.usual;
+    const cut = ceiling(highest, steps.usual);
     const shaded = [[0, steps.warmup - 1], ...steps.watched].filter(([first, last]) => last >= first)
       .map(([first, last]) => [Math.floor(first / steps.width), 0, Math.floor(last / steps.width)]);
-    document.getElementById("full").hidden = highest < 4 * steps.usual;
     const asBars = bins <= 150;
     const series = steps.phases.map((phase, i) => ({
       id: phase, name: data.phases[phase], stack: "step", data: steps.means[i], color: colour(phase), emphasis: { disabled: true },
@@ -252,6 +256,27 @@
     };
   }
 
+  // -- the steps of two runs
+
+  const RUNS = { a: ["A", "quiet"], b: ["B", "accent"] };
+  function pacesOption() {
+    const { paces, per } = data, sides = Object.keys(RUNS);
+    const cut = ceiling(Math.max(...sides.flatMap((side) => paces[side].means)), Math.max(...sides.map((side) => paces[side].usual)));
+    return {
+      ...plain(),
+      grid: { left: 8, right: 24, top: 16, bottom: 56, containLabel: true },
+      xAxis: axis({ type: "value", min: 0, max: Math.max(...sides.map((side) => paces[side].ends.at(-1))), name: "time of steps that count", nameLocation: "middle", nameGap: 26, splitLine: { show: false }, axisLabel: { color: colour("quiet"), formatter: seconds, hideOverlap: true, showMaxLabel: false } }),
+      yAxis: axis({ type: "value", min: 0, max: cut, axisLabel: { color: colour("quiet"), formatter: seconds, showMaxLabel: false } }),
+      dataZoom: zooms({ xAxisIndex: 0 }),
+      tooltip: tooltip({ trigger: "axis", formatter: (items) => items.map(({ seriesId, value }) => line(RUNS[seriesId][1], `${RUNS[seriesId][0]} at ${seconds(value[0])}`, `${seconds(value[1])} a ${per}`)).join("") }),
+      series: sides.map((side) => ({
+        id: side, name: RUNS[side][0], type: "line", step: "start", symbol: "none", color: colour(RUNS[side][1]), emphasis: { disabled: true },
+        lineStyle: { width: 1.6 }, data: [[0, paces[side].means[0]], ...paces[side].ends.map((end, bin) => [end, paces[side].means[bin]])],
+        endLabel: { show: true, formatter: RUNS[side][0], color: colour("text"), fontWeight: "bold" },
+      })),
+    };
+  }
+
   // -- buttons
 
   function zoom(id, how) {
@@ -312,6 +337,10 @@
     legend("legend-changes", MARKS);
     document.getElementById("chart-changes").style.height = `${56 * data.changes.length + 60}px`;
     draw("chart-changes", changesOption);
+  }
+  if (data.paces) {
+    legend("legend-paces", Object.values(RUNS));
+    draw("chart-paces", pacesOption);
   }
   const fit = () => charts.forEach(({ chart }) => chart.resize());
   addEventListener("resize", fit);
