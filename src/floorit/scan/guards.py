@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Protocol, TypeAlias, TypeGuard
 
 from floorit.declared import Value
-from floorit.scan.source import Source, last_word
+from floorit.scan.source import Source, dotted, is_constant, last_word
 
 _SELDOM = re.compile(
     r"debug|verbose|every|interval|freq|frequency|first|last|nan|inf|finite|isnan|isinf|isfinite|plots?|plotting|vis"
@@ -20,6 +20,9 @@ _EVALUATES = re.compile(
     r"val|valid|validate|validation|eval|evaluat\w*|test|testing|infer\w*|predict\w*"
     r"|visuali[sz]\w*|demo|export|exporter|detect|hubconf|benchmarks?|onnx|nms|suppression|postprocess"
 )
+_SEARCHES = re.compile(r"viterbi|beams?|searcher")  # for the best sequence
+_EXPLAINS = re.compile(r"interpret\w*|explain\w*|saliency")
+_FINDS_RATE = re.compile(r"(?:find|search|suggest)\w*(?:lr\b|learning_?rate)|(?:\blr|learning_?rate)_?(?:find|search)")
 _SAMPLES = re.compile(r"samples?|sampling|generate|demo|visuali[sz]e|images|show|plot|export")
 _TRAINS = re.compile(r"train|training|trains")
 # Options that whoever trains gives, whatever their default is.
@@ -73,7 +76,7 @@ def conditions(source: Source, node: ast.AST, until: ast.AST, values: Values, st
     for here in source.around(node):
         if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
             is_body = before is here.body or (isinstance(here.body, list) and before in here.body)
-            if is_body and isinstance(here, ast.If) and _ends(here.body[-1]):
+            if is_body and isinstance(here, ast.If) and (_ends(here.body[-1]) or _is_once(here)):
                 yield When.SELDOM
             elif (here, is_body) not in steps:
                 taken, other = branches(here.test, values)
@@ -141,6 +144,30 @@ def _ends(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         return last_word(statement.value.func) in _EXITS
     return isinstance(statement, ast.Raise)
+
+
+def _is_once(block: ast.If) -> bool:
+    """`if not self.checked: self.checked = True`: a flag, or what is made when it is first needed."""
+    flag, value = _asked(block.test)
+    return bool(flag) and any(
+        isinstance(statement, ast.Assign)
+        and any(dotted(target) == flag for target in statement.targets)
+        and (value is None or is_constant(statement.value, value))
+        for statement in block.body
+    )
+
+
+def _asked(test: ast.expr) -> tuple[str, bool | None]:
+    """The attribute that a condition asks for, and what it must become for the condition to fail; None: anything."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _attribute(test.operand), True
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is) and is_constant(test.comparators[0], None):
+        return _attribute(test.left), None
+    return _attribute(test), False
+
+
+def _attribute(node: ast.expr) -> str:
+    return dotted(node) if isinstance(node, ast.Attribute) else ""
 
 
 def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -290,8 +317,17 @@ def samples(name: str) -> bool:
 
 def evaluates(name: str) -> bool:
     """Whether something of this name is there to evaluate."""
+    if trains(name):
+        return False
+    words = _words_of(name)
     is_after = "postprocess" in name.lower().replace("_", "")
-    return (is_after or any(_EVALUATES.fullmatch(word) for word in _words_of(name))) and not trains(name)
+    is_search = any(map(_SEARCHES.fullmatch, words)) and "loss" not in words
+    return is_after or is_search or studies(name) or any(map(_EVALUATES.fullmatch, words))
+
+
+def studies(name: str) -> bool:
+    """Whether something of this name goes backward to explain a model or to find a learning rate."""
+    return bool(_FINDS_RATE.search(name.lower())) or any(map(_EXPLAINS.fullmatch, _words_of(name)))
 
 
 def trains(name: str) -> bool:

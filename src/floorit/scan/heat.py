@@ -17,6 +17,7 @@ from floorit.scan.guards import (
     is_unasked,
     samples,
     spares_gradients,
+    studies,
 )
 from floorit.scan.project import Class, Function, Project
 from floorit.scan.source import COMPREHENSIONS, Source, argument, last_word
@@ -225,11 +226,14 @@ class Heat:
         self.training.update(function.source for function in self.steps)
 
     def _only_evaluates(self, source: Source, call: ast.Call) -> bool:
-        """Whether a function goes backward and updates nothing, having told a model to evaluate."""
+        """Whether a function goes backward to study a model, or updates nothing, having told it to evaluate."""
         inside = source.function(call)
         if inside is None:
             return False
-        methods = {last_word(other.func) for other in self._project.functions[inside].calls}
+        function = self._project.functions[inside]
+        if studies(function.name) or (function.owner is not None and studies(function.owner.name)):
+            return True
+        methods = {last_word(other.func) for other in function.calls}
         return "eval" in methods and methods.isdisjoint(("train", "step"))
 
     def _reached(self, source: Source, call: ast.Call) -> list[Function]:

@@ -15,7 +15,7 @@ from floorit.scan.settings import Settings
 from floorit.scan.source import Source, last_word
 
 _OTHER_PURPOSE = re.compile(
-    r"demo|export|convert\w*|visuali[sz]e|benchmark|setup|conftest|hubconf|sample|generate|metrics?|projector|finder"
+    r"demo|export|extract|convert\w*|visuali[sz]e|benchmark|setup|conftest|hubconf|sample|generate|metrics?|projector|finder"
     r"|preprocess\w*|prepare|download|plot|show|infer\w*|predict|synthesi[sz]e|interpolate"
 )
 _TESTS = ("test_utils", "testing")

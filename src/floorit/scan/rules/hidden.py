@@ -10,7 +10,7 @@ from floorit.scan.heat import Place
 from floorit.scan.kinds import OF_TENSORS
 from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.rules.blocking import WAITS
-from floorit.scan.source import last_word
+from floorit.scan.source import is_constant, last_word
 
 _BARS = ("set_postfix", "set_postfix_str", "set_description", "set_description_str")
 _LEVELS = ("info", "warning", "error", "critical", "log")
@@ -97,7 +97,19 @@ def _judged(scene: Scene) -> Iterator[ast.expr]:
     for test in _tests(scene):
         if scene.heat.is_in_step(scene.source, test):
             yield from _tensors_in(scene, test)
-    yield from (call for call in scene.calls(Place.STEP) if _reads(scene, call))
+    yield from (c for c in scene.calls(Place.STEP) if _reads(scene, c) and not _is_spared(scene, c))
+
+
+def _is_spared(scene: Scene, call: ast.Call) -> bool:
+    """`a is b or torch.equal(a, b)`: where they are the same, as they mostly are, nothing is compared."""
+    around = scene.source.parents.get(call)
+    return isinstance(around, ast.BoolOp) and isinstance(around.op, ast.Or) and any(map(_is_identity, around.values))
+
+
+def _is_identity(node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is) and not is_constant(node.comparators[0], None)
+    )
 
 
 def _reads(scene: Scene, call: ast.Call) -> bool:

@@ -10,7 +10,7 @@ from floorit.scan.edits import Edit, set_argument
 from floorit.scan.loaders import Loader
 from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.rules.transfers import batch_names, first_name
-from floorit.scan.source import Source, argument, is_constant, last_word
+from floorit.scan.source import Source, argument, dotted, is_constant, last_word
 
 _MANY = 16  # workers: beyond it the one process that receives their batches is seldom kept waiting by them
 _IN_MEMORY = "TensorDataset"
@@ -58,9 +58,28 @@ def _no_persistent(scene: Scene) -> Iterator[Match]:
         given = loader.given("num_workers")
         if not (_has_workers(scene, loader) or _is_of_cores(scene, given)) or not loader.lacks("persistent_workers"):
             continue
-        is_kept = not any(isinstance(here, (ast.For, ast.While)) for here in scene.source.around(loader.call))
-        if is_kept and not _is_changed(loader) and any(program.takes_several_passes for program in loader.programs):
+        if (
+            not _is_made_anew(scene, loader.call)
+            and not _is_changed(loader)
+            and any(program.takes_several_passes for program in loader.programs)
+        ):
             yield Match(loader.call, edits=(set_argument(loader.call, "persistent_workers", "True"),))
+
+
+def _is_made_anew(scene: Scene, call: ast.Call) -> bool:
+    """Whether the loader is made in a loop, itself or another by the same name."""
+    source = scene.source
+    made = source.parents.get(call)
+    names = {dotted(target) for target in made.targets} - {""} if isinstance(made, ast.Assign) else set()
+    others = [
+        other.value
+        for other in source.all(ast.Assign)
+        if isinstance(other.value, ast.Call)
+        and last_word(other.value.func) == last_word(call.func)
+        and source.function(other) is source.function(call)
+        and not names.isdisjoint(map(dotted, other.targets))
+    ]
+    return any(isinstance(here, (ast.For, ast.While)) for one in (call, *others) for here in source.around(one))
 
 
 def _short_prefetch(scene: Scene) -> Iterator[Match]:
