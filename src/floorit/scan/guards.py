@@ -15,6 +15,7 @@ _SELDOM = re.compile(
     r"debug|verbose|every|interval|freq|frequency|first|last|nan|inf|finite|isnan|isinf|isfinite|plots?|plotting|vis"
     r"|visual\w*|profil\w*|dump|saves?|saving|prints?|display|mps|log|logs|logging|dry|sanity|check\w*|report|resume|error\w*|warn\w*"
 )
+_AT_END = re.compile(r"end_of_\w+|(?:is_|at_)?(?:epoch|loop)_end\w*")
 _COUNTS = re.compile(r"i|ii|j|k|n|ni|it|idx|index|step|steps|iter|iters|iteration|batch|epoch|count|counter|t")
 _EVALUATES = re.compile(
     r"val|valid|validate|validation|eval|evaluat\w*|test|testing|infer\w*|predict\w*"
@@ -282,12 +283,10 @@ def _counted(node: ast.expr) -> ast.expr:
 
 def _named(test: ast.expr) -> tuple[When, When]:
     """By the words in its names."""
-    words = [
-        word
-        for part in ast.walk(test)
-        if isinstance(part, (ast.Name, ast.Attribute))
-        for word in _words_of(last_word(part))
-    ]
+    names = [last_word(part) for part in ast.walk(test) if isinstance(part, (ast.Name, ast.Attribute))]
+    words = [word for name in names for word in _words_of(name)]
+    if any(map(_AT_END.fullmatch, names)):
+        return When.SELDOM, When.ALWAYS
     if any(_TRAINS.fullmatch(word) for word in words):
         return When.ALWAYS, When.EVALUATING
     if any(_EVALUATES.fullmatch(word) for word in words):
@@ -302,6 +301,18 @@ def _passed_by(block: ast.AST, statement: ast.stmt, values: Values) -> Iterator[
     for earlier in _before(block, statement):
         if isinstance(earlier, ast.If) and isinstance(earlier.body[-1], _ENDS) and not earlier.orelse:
             yield branches(earlier.test, values)[1]
+        elif isinstance(earlier, ast.If) and earlier.orelse and not isinstance(earlier.body[-1], _ENDS):
+            yield _unless_left(earlier, values)
+
+
+def _unless_left(block: ast.If, values: Values) -> When:
+    """When what follows `if due: … elif last: … else: return` is reached."""
+    times = [branches(block.test, values)[0]]
+    while len(block.orelse) == 1 and isinstance(block.orelse[0], ast.If):
+        block = block.orelse[0]
+        times.append(branches(block.test, values)[0])
+    is_left = bool(block.orelse) and isinstance(block.orelse[-1], _ENDS)
+    return min(times, key=lambda when: when.value) if is_left else When.ALWAYS
 
 
 def spares_gradients(source: Source, node: ast.expr) -> bool:

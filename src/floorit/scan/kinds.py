@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Protocol
 
 from floorit.scan.heat import BACKWARD, Heat
-from floorit.scan.project import Function, Project
+from floorit.scan.project import OF_TENSORS, Function, Project
 from floorit.scan.source import Source, argument, dotted, has_stars, last_word
 
 _PASSES = 2  # over the assignments of a function: what is used above may be set below, in a loop
@@ -33,13 +33,6 @@ _PLAIN = frozenset(
 )
 _NO_TENSORS = frozenset("manual_seed device dtype no_grad Size save load compile numel equal allclose".split())
 _ASKS = ("is_", "has_", "get_", "set_")  # how functions of torch begin that return no tensor
-# Methods that what is not a tensor seldom has.
-OF_TENSORS = frozenset(
-    "abs all amax amin any argmax argmin bool clamp clone contiguous cpu cuda detach double exp expand flatten float"
-    " gather half int log log_softmax long max masked_fill mean min mm ne new_tensor nonzero norm permute pow prod"
-    " relu reshape sigmoid softmax sqrt square squeeze std sum t tanh to topk transpose type_as unsqueeze var"
-    " view".split()
-)
 _PACKS = "pack_padded_sequence"
 _CONVERTS = frozenset("float int bool len str repr print isinstance range type getattr hasattr".split())
 

@@ -50,6 +50,11 @@ class Settings:
             return self._option(source, str(node.slice.value), hops - 1)
         if isinstance(node, (ast.UnaryOp, ast.BoolOp, ast.Compare)):
             return self._logic(source, node, hops)
+        if isinstance(node, ast.IfExp):
+            test = self.value(source, node.test, hops - 1)
+            return (
+                UNKNOWN if isinstance(test, Unknown) else self.value(source, node.body if test else node.orelse, hops)
+            )
         return self._called(source, node, hops - 1) if isinstance(node, ast.Call) else UNKNOWN
 
     def _called(self, source: Source, call: ast.Call, hops: int) -> object:
@@ -113,7 +118,12 @@ class Settings:
             if node.id in _parameters(function):
                 return self._parameter(function, node.id, hops)
             inside = source.function(inside)
-        return UNKNOWN
+        return self._imported(source, node, hops)
+
+    def _imported(self, source: Source, node: ast.Name | ast.Attribute, hops: int) -> object:
+        """What another file sets a name to, of which it is the constant."""
+        found = self._project.set_elsewhere(source, node)
+        return self.value(*found, hops) if found is not None else UNKNOWN
 
     def _parameter(self, function: Function, name: str, hops: int) -> object:
         """What every caller gives, or else the default."""
@@ -137,7 +147,8 @@ class Settings:
                 made = [one for one in self._project.family(owner) if node.attr in one.attributes]
                 if made:
                     return self.value(made[0].source, made[0].attributes[node.attr], hops)
-        return self._option(source, node.attr, hops)
+        constant = self._imported(source, node, hops)
+        return constant if not isinstance(constant, Unknown) else self._option(source, node.attr, hops)
 
     def _option(self, source: Source, name: str, hops: int) -> object:
         """By the file's own option of that name, or by all there are if they agree."""

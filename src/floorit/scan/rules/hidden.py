@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from floorit.scan.heat import Place
-from floorit.scan.kinds import OF_TENSORS
+from floorit.scan.project import OF_TENSORS
 from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.rules.blocking import WAITS
 from floorit.scan.source import is_constant, last_word
@@ -19,6 +19,7 @@ _SEQUENCES = (ast.Tuple, ast.List, ast.Set)
 _EXTREMES = ("max", "min")
 _NUMBERS = ("bool", "float", "int")
 _COMPARES = ("torch.equal", "torch.allclose")
+_HOPS = 5  # from a name to what it is set to, which may have the same name in it
 _MEASURED = ("torch.nonzero", "torch.argwhere", "torch.unique", "torch.masked_select", "torch.unique_consecutive")
 _MEASURED_METHODS = ("nonzero", "argwhere", "unique", "masked_select", "unique_consecutive")
 # What makes a mask of tensors.
@@ -196,17 +197,17 @@ def _is_masked(scene: Scene, subscript: ast.Subscript) -> bool:
     )
 
 
-def _is_mask(scene: Scene, node: ast.expr) -> bool:
+def _is_mask(scene: Scene, node: ast.expr, hops: int = _HOPS) -> bool:
     if isinstance(node, ast.Name):
-        made = scene.project.assigned(scene.source, node, node.id)
-        return made is not None and not isinstance(made, ast.Name) and _is_mask(scene, made)
+        made = scene.project.assigned(scene.source, node, node.id) if hops > 0 else None
+        return made is not None and not isinstance(made, ast.Name) and _is_mask(scene, made, hops - 1)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
-        return _is_mask(scene, node.operand)
+        return _is_mask(scene, node.operand, hops)
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
-        return _is_mask(scene, node.left) or _is_mask(scene, node.right)
+        return _is_mask(scene, node.left, hops) or _is_mask(scene, node.right, hops)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("all", "any"):
         has_dimension = bool(node.args or node.keywords)
-        return has_dimension and _is_mask(scene, node.func.value)
+        return has_dimension and _is_mask(scene, node.func.value, hops)
     is_test = isinstance(node, ast.Compare) or (isinstance(node, ast.Call) and last_word(node.func) in _TESTS)
     return is_test and scene.kinds.is_on_device(scene.source, node)
 

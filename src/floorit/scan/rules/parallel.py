@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
 from floorit.scan.heat import Place
@@ -9,6 +11,7 @@ from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.source import argument, is_constant, last_word
 
 _DATA_PARALLEL = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
+_ITS_NAME = re.compile(r"(?:nn_)?data_?parallel|dp", re.IGNORECASE)
 _DDP = "DistributedDataParallel"
 _CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential")
 _UNUSED = "find_unused_parameters"
@@ -19,9 +22,17 @@ def _data_parallel(scene: Scene) -> Iterator[Match]:
     if not scene.programs.of(scene.source):
         return
     for call in scene.calls(Place.ONCE):
-        if scene.name(call.func) in _DATA_PARALLEL and scene.settings.is_reached(scene.source, call):
+        is_meant = scene.name(call.func) in _DATA_PARALLEL and scene.settings.is_reached(scene.source, call)
+        if is_meant and not _is_asked_for(scene, call):
             yield Match(call)
             return
+
+
+def _is_asked_for(scene: Scene, call: ast.Call) -> bool:
+    """`if mode == Mode.DATA_PARALLEL:`"""
+    tests = (here.test for here in scene.source.around(call) if isinstance(here, ast.If))
+    compared = (test.comparators[0] for test in tests if isinstance(test, ast.Compare))
+    return any(_ITS_NAME.fullmatch(last_word(one) or str(getattr(one, "value", ""))) for one in compared)
 
 
 def _find_unused(scene: Scene) -> Iterator[Match]:

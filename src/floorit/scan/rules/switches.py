@@ -167,9 +167,19 @@ def _is_in_force(scene: Scene, node: ast.AST) -> bool:
     """Whether a program that trains comes to it without being asked to."""
     if not scene.programs.of(scene.source) or not scene.settings.is_reached(scene.source, node):
         return False
-    if scene.heat.of(scene.source, node) is Place.EVALUATION or _is_chosen(scene, node):
+    is_asked_for = _is_chosen(scene, node) or _is_parameter(scene, node)
+    if is_asked_for or scene.heat.of(scene.source, node) is Place.EVALUATION:
         return False
     return all(when is When.ALWAYS for when in scene.heat.conditions(scene.source, node, scene.source.tree))
+
+
+def _is_parameter(scene: Scene, node: ast.AST) -> bool:
+    """Whether it waits for a parameter of its function, and what that is can't be told."""
+    inside = scene.source.function(node)
+    names = {given.arg for given in (*inside.args.args, *inside.args.kwonlyargs)} if inside is not None else set()
+    tests = (here.test for here in scene.source.around(node) if isinstance(here, ast.If))
+    asked = [test for test in tests if isinstance(test, ast.Name) and test.id in names]
+    return any(isinstance(scene.settings.value(scene.source, test), Unknown) for test in asked)
 
 
 def _is_chosen(scene: Scene, node: ast.AST) -> bool:
