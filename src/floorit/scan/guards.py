@@ -23,6 +23,7 @@ _EVALUATES = re.compile(
 )
 _SEARCHES = re.compile(r"viterbi|beams?|searcher")  # for the best sequence
 _EXPLAINS = re.compile(r"interpret\w*|explain\w*|saliency")
+_ASKS_FOR_GRADIENTS = re.compile(r"_?get_grads?|_?(?:get|compute)_(?:input_)?gradients?")
 _FINDS_RATE = re.compile(r"(?:find|search|suggest)\w*(?:lr\b|learning_?rate)|(?:\blr|learning_?rate)_?(?:find|search)")
 _SAMPLES = re.compile(r"samples?|sampling|generate|demo|visuali[sz]e|images|show|plot|export")
 _TRAINS = re.compile(r"train|training|trains")
@@ -337,8 +338,12 @@ def evaluates(name: str) -> bool:
 
 
 def studies(name: str) -> bool:
-    """Whether something of this name goes backward to explain a model or to find a learning rate."""
-    return bool(_FINDS_RATE.search(name.lower())) or any(map(_EXPLAINS.fullmatch, _words_of(name)))
+    """Whether something of this name goes backward to explain or attack a model, or to find a learning rate."""
+    return (
+        bool(_ASKS_FOR_GRADIENTS.fullmatch(name))
+        or bool(_FINDS_RATE.search(name.lower()))
+        or any(map(_EXPLAINS.fullmatch, _words_of(name)))
+    )
 
 
 def trains(name: str) -> bool:

@@ -31,7 +31,9 @@ _PLAIN = frozenset(
     " element_size get_device is_contiguous type layout grad_fn names data_ptr is_leaf is_sparse itemsize nbytes"
     " ndimension is_floating_point is_complex has_names keys items".split()
 )
-_NO_TENSORS = frozenset("manual_seed device dtype no_grad Size save load compile numel equal allclose".split())
+_NO_TENSORS = frozenset(
+    "manual_seed device dtype no_grad Size save load compile numel equal allclose isinstance".split()
+)
 _ASKS = ("is_", "has_", "get_", "set_")  # how functions of torch begin that return no tensor
 _PACKS = "pack_padded_sequence"
 _CONVERTS = frozenset("float int bool len str repr print isinstance range type getattr hasattr".split())
@@ -347,7 +349,8 @@ class Kinds:
 
     def _moved(self, source: Source, call: ast.Call, base: Kind | None) -> Kind | None:
         assert isinstance(call.func, ast.Attribute)
-        if _MODEL.fullmatch(last_word(call.func.value)):
+        moved = call.func.value
+        if _MODEL.fullmatch(last_word(moved)) or self._project.class_of(source, moved) is not None:
             return None
         if call.func.attr == "cuda":
             return Kind.DEVICE

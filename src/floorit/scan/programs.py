@@ -167,7 +167,8 @@ def _is_test(source: Source) -> bool:
 
 
 def _has_other_purpose(source: Source) -> bool:
-    stem = source.path.stem
+    path = source.path
+    stem = path.parent.name if path.stem == "__main__" else path.stem
     words = re.findall("[a-z]+", stem.lower())
     has_other = any(_OTHER_PURPOSE.fullmatch(word) for word in words) and not trains(stem)
     return _is_test(source) or evaluates(stem) or has_other

@@ -31,6 +31,7 @@ class Settings:
     def __init__(self, project: Project, heat: Heat) -> None:
         self._project, self._heat = project, heat
         self._sources = {source.path: source for source in project.sources}
+        self._given_as: dict[tuple[Function, str, int], object] = {}
         self._handed = {name for source in project.sources for name in _handed(source)}  # functions, among others
 
     def value(self, source: Source, node: ast.AST | None, hops: int = _HOPS) -> object:
@@ -127,15 +128,24 @@ class Settings:
 
     def _parameter(self, function: Function, name: str, hops: int) -> object:
         """What every caller gives, or else the default."""
-        default = _parameters(function)[name]
-        positions = {parameter: number for number, parameter in enumerate(function.parameters)}
-        values = []
-        for source, call in self._heat.callers.get(function, ()):
-            if has_stars(call):
+        key = (function, name, hops)  # callers have callers: without keeping it, their number is raised to the hops
+        if key not in self._given_as:
+            self._given_as[key] = self._from_callers(function, name, hops)
+        return self._given_as[key]
+
+    def _from_callers(self, function: Function, name: str, hops: int) -> object:
+        default = self._worth(function, _parameters(function)[name])
+        callers = self._heat.callers.get(function, [])
+        if any(has_stars(call) for _, call in callers):
+            return UNKNOWN
+        position = next((number for number, one in enumerate(function.parameters) if one == name), None)
+        values: list[object] = []
+        for source, call in callers:
+            given = argument(call, name, position)
+            values.append(self.value(source, given, hops) if given is not None else default)
+            if isinstance(_same(values), Unknown):
                 return UNKNOWN
-            given = argument(call, name, positions.get(name))
-            values.append(self.value(source, given, hops) if given is not None else self._worth(function, default))
-        return _same(values or [self._worth(function, default)])
+        return _same(values or [default])
 
     def _worth(self, function: Function, default: ast.expr | None) -> object:
         return self.value(function.source, default, 1)

@@ -27,10 +27,16 @@ def _training(scene: Scene) -> Iterator[Loader]:
 
 def _no_workers(scene: Scene) -> Iterator[Match]:
     for loader in _training(scene):
-        if _is_number(loader.workers) and loader.workers == 0 and loader.does_work:
+        if _is_number(loader.workers) and loader.workers == 0 and loader.does_work and not _repeats(scene, loader):
             given = loader.given("num_workers")
             is_setting = given is not None and not isinstance(given, ast.Constant)
             yield Match(loader.call, "a training loader that has no workers by default" if is_setting else "")
+
+
+def _repeats(scene: Scene, loader: Loader) -> bool:
+    """Whether each worker would go through all there is: a stream that does not ask which of them it is in."""
+    streams = [one for one in loader.classes if any("IterableDataset" in name for name in scene.project.ancestors(one))]
+    return any("get_worker_info" not in one.source.words for one in streams)
 
 
 def _too_many(scene: Scene) -> Iterator[Match]:
