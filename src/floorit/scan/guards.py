@@ -40,6 +40,8 @@ _ENDS = (ast.Continue, ast.Return, ast.Break, ast.Raise)
 class Values(Protocol):
     """What is known of the values of a file."""
 
+    branches: dict[ast.expr, tuple[When, When]]  # of conditions that were asked for before
+
     def __call__(self, node: ast.expr, /) -> Value:
         """What an expression is by default; None where that is not known."""
 
@@ -193,6 +195,12 @@ def _is_set(test: ast.expr, is_body: bool, values: Values) -> bool:
 
 def branches(test: ast.expr, values: Values) -> tuple[When, When]:
     """When the body is taken, and when the else."""
+    if test not in values.branches:
+        values.branches[test] = _branches(test, values)
+    return values.branches[test]
+
+
+def _branches(test: ast.expr, values: Values) -> tuple[When, When]:
     meant = values.assigned(test) if isinstance(test, ast.Name) else None
     if meant is not None and any(map(_is_modulo, ast.walk(meant))):  # is_due = step % 10 == 0
         return branches(meant, _Plain(values))
@@ -220,6 +228,7 @@ class _Plain:
 
     def __init__(self, values: Values) -> None:
         self._values = values
+        self.branches: dict[ast.expr, tuple[When, When]] = {}
 
     def __call__(self, node: ast.expr, /) -> Value:
         return self._values(node)

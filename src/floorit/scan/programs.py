@@ -34,11 +34,14 @@ class Program:
         self.is_sure = is_sure  # that all these files are part of it
         self._heat, self._settings = heat, settings
         self._named: dict[re.Pattern[str], bool] = {}
+        self._has: dict[tuple[str, ...], bool] = {}
         self._first: dict[Finder, tuple[Source, ast.AST] | None] = {}
 
     def has(self, *words: str) -> bool:
         """Whether one of its files has one of these names."""
-        return any(not source.words.isdisjoint(words) for source in self.sources)
+        if words not in self._has:
+            self._has[words] = any(not source.words.isdisjoint(words) for source in self.sources)
+        return self._has[words]
 
     @cached_property
     def in_order(self) -> list[Source]:

@@ -99,6 +99,7 @@ class Project:
         self._unpacked: dict[tuple[Source, ast.AST | None], dict[str, ast.expr]] = {}  # a, b = value
         self._packages = {source.path.parent for source in sources if source.path.name == "__init__.py"}
         self._imported: dict[Source, set[Source]] = {}
+        self._modules: dict[tuple[Source, str], Source | None] = {}
         self._is_imported: set[Source] | None = None
         self._heirs: dict[Class, list[Class]] | None = None
         self._inner: dict[ast.AST, dict[str, Function]] = defaultdict(dict)  # functions defined in a function
@@ -372,6 +373,12 @@ class Project:
 
     def _module(self, source: Source, name: str) -> Source | None:
         """The file that a module's name, as seen from a file, stands for."""
+        key = (source, name)
+        if key not in self._modules:
+            self._modules[key] = self._find_module(source, name)
+        return self._modules[key]
+
+    def _find_module(self, source: Source, name: str) -> Source | None:
         dots = len(name) - len(name.lstrip("."))
         words = [word for word in name.split(".") if word]
         if dots:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from floorit.scan.edits import Edit, set_argument
+from floorit.scan.heat import Heat
 from floorit.scan.loaders import Loader
 from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.rules.transfers import batch_names, first_name
@@ -102,21 +103,19 @@ def _no_pin(scene: Scene) -> Iterator[Match]:
             continue
         if loader.workers == 0:
             continue  # it would be one more copy in the training process
-        if any(_passes_through_numpy(scene, source) for program in loader.programs for source in program.sources):
+        if any(program.first(_made_array) is not None for program in loader.programs):
             continue
         yield Match(loader.call, edits=_pinned(scene, loader, given))
 
 
-def _passes_through_numpy(scene: Scene, source: Source) -> bool:
-    """Whether batches are made arrays before they are moved: they lie elsewhere then."""
-    loops = [loop for loop in scene.heat.loops_of(source) if isinstance(loop, ast.For)]
-    return any(
-        isinstance(call.func, ast.Attribute) and call.func.attr == "numpy" and first_name(call.func.value) in names
-        for loop in loops
-        for names in [batch_names(loop)]
-        for call in source.all(ast.Call)
-        if scene.heat.training_loop(source, call) is loop
-    )
+def _made_array(heat: Heat, source: Source) -> ast.AST | None:
+    """Where batches are made arrays before they are moved: they lie elsewhere then."""
+    for call in source.methods.get("numpy", []):
+        loop = heat.training_loop(source, call)
+        assert isinstance(call.func, ast.Attribute)
+        if isinstance(loop, ast.For) and first_name(call.func.value) in batch_names(loop):
+            return call
+    return None
 
 
 def _pinned(scene: Scene, loader: Loader, given: ast.expr | None) -> tuple[Edit, ...]:
