@@ -121,13 +121,16 @@ for step in range(9):
     out = model(torch.randn(8, 4).cuda())
     mask = ~mask & other
     other = mask | (out > 0)
-    loss = out[mask].mean()
+    loss = out[mask].mean() + tensor([1.0, 2.0]).mean()
     loss.backward()
-    optimizer.step()
+    try:
+        optimizer.step()
+    finally:
+        torch.save(loss, "loss.pt")
 """
 
 
-def test_a_name_that_is_set_to_what_it_was_is_followed_to_an_end(tmp_path: Path) -> None:
+def test_names_that_go_in_circles_and_other_odd_code_make_no_rule_fail(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(CIRCLES)
     (tmp_path / "configs").mkdir()
     (tmp_path / "configs" / "base.yaml").write_text("lr: 0.1\nnum_workers: 3\n")
