@@ -106,6 +106,37 @@ def test_a_fixed_program_trains_to_the_same_losses_and_has_nothing_left_to_fix(p
     assert printed(changed) == before
 
 
+CIRCLES = """\
+import argparse
+import torch
+import yaml
+
+args = argparse.ArgumentParser().parse_args()
+args = vars(args)
+params = dict(params)
+library.use(args, params)
+model = torch.nn.Linear(4, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=args["lr"])
+for step in range(9):
+    out = model(torch.randn(8, 4).cuda())
+    mask = ~mask & other
+    other = mask | (out > 0)
+    loss = out[mask].mean() + tensor([1.0, 2.0]).mean()
+    loss.backward()
+    try:
+        optimizer.step()
+    finally:
+        torch.save(loss, "loss.pt")
+"""
+
+
+def test_names_that_go_in_circles_and_other_odd_code_make_no_rule_fail(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(CIRCLES)
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "base.yaml").write_text("lr: 0.1\nnum_workers: 3\n")
+    assert scan([tmp_path]).problems == []
+
+
 # -- the command ------------------------------------------------------------------------------------------------------
 
 TRAINS = """\

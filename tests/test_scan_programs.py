@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -10,6 +11,7 @@ from floorit.scan.heat import Heat
 from floorit.scan.loaders import Loaders
 from floorit.scan.programs import Program, Programs
 from floorit.scan.project import Project
+from floorit.scan.scan import scan
 from floorit.scan.settings import UNKNOWN, Settings
 from floorit.scan.source import read
 
@@ -171,3 +173,16 @@ def test_which_loaders_feed_training(project: Reader, made: str, trains: bool) -
     seen = project({"main.py": f"from torch.utils.data import DataLoader\n{made}\n{LOOP}"})
     (loader,) = seen.loaders.of(seen.sources["main.py"])
     assert loader.trains is trains
+
+
+def test_callers_of_callers_are_asked_once_each(tmp_path: Path) -> None:
+    """Eight functions, each called from six places in the next: six to the power of eight ways to the last."""
+    lines = ["import torch", "", "", "def f0(flag=False):", "    if flag:", "        torch.cuda.synchronize()"]
+    for number in range(1, 9):
+        lines += ["", "", f"def f{number}(flag=False):", *[f"    f{number - 1}(flag)"] * 6]
+    lines += ["", "", "model = torch.nn.Linear(4, 1).cuda()", "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)"]
+    lines += ["for step in range(4):", "    model(torch.randn(8, 4).cuda()).mean().backward()", "    optimizer.step()"]
+    (tmp_path / "train.py").write_text("\n".join([*lines, "    f8(False)", ""]))
+    with mock.patch.object(Settings, "value", autospec=True, side_effect=Settings.value) as value:
+        assert [f.code for f in scan([tmp_path]).findings if f.code == "synchronize"] == []
+    assert 0 < value.call_count < 1000

@@ -9,17 +9,22 @@ from enum import Enum
 from typing import Protocol, TypeAlias, TypeGuard
 
 from floorit.declared import Value
-from floorit.scan.source import Source, last_word
+from floorit.scan.source import Source, dotted, is_constant, last_word
 
 _SELDOM = re.compile(
     r"debug|verbose|every|interval|freq|frequency|first|last|nan|inf|finite|isnan|isinf|isfinite|plots?|plotting|vis"
     r"|visual\w*|profil\w*|dump|saves?|saving|prints?|display|mps|log|logs|logging|dry|sanity|check\w*|report|resume|error\w*|warn\w*"
 )
+_AT_END = re.compile(r"end_of_\w+|(?:is_|at_)?(?:epoch|loop)_end\w*")
 _COUNTS = re.compile(r"i|ii|j|k|n|ni|it|idx|index|step|steps|iter|iters|iteration|batch|epoch|count|counter|t")
 _EVALUATES = re.compile(
     r"val|valid|validate|validation|eval|evaluat\w*|test|testing|infer\w*|predict\w*"
     r"|visuali[sz]\w*|demo|export|exporter|detect|hubconf|benchmarks?|onnx|nms|suppression|postprocess"
 )
+_SEARCHES = re.compile(r"viterbi|beams?|searcher")  # for the best sequence
+_EXPLAINS = re.compile(r"interpret\w*|explain\w*|saliency")
+_ASKS_FOR_GRADIENTS = re.compile(r"_?get_grads?|_?(?:get|compute)_(?:input_)?gradients?")
+_FINDS_RATE = re.compile(r"(?:find|search|suggest)\w*(?:lr\b|learning_?rate)|(?:\blr|learning_?rate)_?(?:find|search)")
 _SAMPLES = re.compile(r"samples?|sampling|generate|demo|visuali[sz]e|images|show|plot|export")
 _TRAINS = re.compile(r"train|training|trains")
 # Options that whoever trains gives, whatever their default is.
@@ -34,6 +39,8 @@ _ENDS = (ast.Continue, ast.Return, ast.Break, ast.Raise)
 
 class Values(Protocol):
     """What is known of the values of a file."""
+
+    branches: dict[ast.expr, tuple[When, When]]  # of conditions that were asked for before
 
     def __call__(self, node: ast.expr, /) -> Value:
         """What an expression is by default; None where that is not known."""
@@ -73,7 +80,7 @@ def conditions(source: Source, node: ast.AST, until: ast.AST, values: Values, st
     for here in source.around(node):
         if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
             is_body = before is here.body or (isinstance(here.body, list) and before in here.body)
-            if is_body and isinstance(here, ast.If) and _ends(here.body[-1]):
+            if is_body and isinstance(here, ast.If) and (_ends(here.body[-1]) or _is_once(here)):
                 yield When.SELDOM
             elif (here, is_body) not in steps:
                 taken, other = branches(here.test, values)
@@ -132,8 +139,8 @@ def _may_be_passed_by(block: ast.AST, statement: ast.stmt, values: Values) -> bo
 
 def _ends_the_run(block: ast.AST, statement: ast.stmt) -> bool:
     """Whether a loop or program ends right after: what is said then is said once."""
-    body = next((b for b in _blocks(block) if statement in b), [])
-    return any(isinstance(later, ast.Break) or _ends(later) for later in body[body.index(statement) + 1 :])
+    after = next((body[body.index(statement) + 1 :] for body in _blocks(block) if statement in body), [])
+    return any(isinstance(later, ast.Break) or _ends(later) for later in after)
 
 
 def _ends(statement: ast.stmt) -> bool:
@@ -141,6 +148,30 @@ def _ends(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         return last_word(statement.value.func) in _EXITS
     return isinstance(statement, ast.Raise)
+
+
+def _is_once(block: ast.If) -> bool:
+    """`if not self.checked: self.checked = True`: a flag, or what is made when it is first needed."""
+    flag, value = _asked(block.test)
+    return bool(flag) and any(
+        isinstance(statement, ast.Assign)
+        and any(dotted(target) == flag for target in statement.targets)
+        and (value is None or is_constant(statement.value, value))
+        for statement in block.body
+    )
+
+
+def _asked(test: ast.expr) -> tuple[str, bool | None]:
+    """The attribute that a condition asks for, and what it must become for the condition to fail; None: anything."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _attribute(test.operand), True
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is) and is_constant(test.comparators[0], None):
+        return _attribute(test.left), None
+    return _attribute(test), False
+
+
+def _attribute(node: ast.expr) -> str:
+    return dotted(node) if isinstance(node, ast.Attribute) else ""
 
 
 def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -164,6 +195,12 @@ def _is_set(test: ast.expr, is_body: bool, values: Values) -> bool:
 
 def branches(test: ast.expr, values: Values) -> tuple[When, When]:
     """When the body is taken, and when the else."""
+    if test not in values.branches:
+        values.branches[test] = _branches(test, values)
+    return values.branches[test]
+
+
+def _branches(test: ast.expr, values: Values) -> tuple[When, When]:
     meant = values.assigned(test) if isinstance(test, ast.Name) else None
     if meant is not None and any(map(_is_modulo, ast.walk(meant))):  # is_due = step % 10 == 0
         return branches(meant, _Plain(values))
@@ -191,6 +228,7 @@ class _Plain:
 
     def __init__(self, values: Values) -> None:
         self._values = values
+        self.branches: dict[ast.expr, tuple[When, When]] = {}
 
     def __call__(self, node: ast.expr, /) -> Value:
         return self._values(node)
@@ -255,12 +293,10 @@ def _counted(node: ast.expr) -> ast.expr:
 
 def _named(test: ast.expr) -> tuple[When, When]:
     """By the words in its names."""
-    words = [
-        word
-        for part in ast.walk(test)
-        if isinstance(part, (ast.Name, ast.Attribute))
-        for word in _words_of(last_word(part))
-    ]
+    names = [last_word(part) for part in ast.walk(test) if isinstance(part, (ast.Name, ast.Attribute))]
+    words = [word for name in names for word in _words_of(name)]
+    if any(map(_AT_END.fullmatch, names)):
+        return When.SELDOM, When.ALWAYS
     if any(_TRAINS.fullmatch(word) for word in words):
         return When.ALWAYS, When.EVALUATING
     if any(_EVALUATES.fullmatch(word) for word in words):
@@ -275,6 +311,18 @@ def _passed_by(block: ast.AST, statement: ast.stmt, values: Values) -> Iterator[
     for earlier in _before(block, statement):
         if isinstance(earlier, ast.If) and isinstance(earlier.body[-1], _ENDS) and not earlier.orelse:
             yield branches(earlier.test, values)[1]
+        elif isinstance(earlier, ast.If) and earlier.orelse and not isinstance(earlier.body[-1], _ENDS):
+            yield _unless_left(earlier, values)
+
+
+def _unless_left(block: ast.If, values: Values) -> When:
+    """When what follows `if due: … elif last: … else: return` is reached."""
+    times = [branches(block.test, values)[0]]
+    while len(block.orelse) == 1 and isinstance(block.orelse[0], ast.If):
+        block = block.orelse[0]
+        times.append(branches(block.test, values)[0])
+    is_left = bool(block.orelse) and isinstance(block.orelse[-1], _ENDS)
+    return min(times, key=lambda when: when.value) if is_left else When.ALWAYS
 
 
 def spares_gradients(source: Source, node: ast.expr) -> bool:
@@ -290,8 +338,21 @@ def samples(name: str) -> bool:
 
 def evaluates(name: str) -> bool:
     """Whether something of this name is there to evaluate."""
+    if trains(name):
+        return False
+    words = _words_of(name)
     is_after = "postprocess" in name.lower().replace("_", "")
-    return (is_after or any(_EVALUATES.fullmatch(word) for word in _words_of(name))) and not trains(name)
+    is_search = any(map(_SEARCHES.fullmatch, words)) and "loss" not in words
+    return is_after or is_search or studies(name) or any(map(_EVALUATES.fullmatch, words))
+
+
+def studies(name: str) -> bool:
+    """Whether something of this name goes backward to explain or attack a model, or to find a learning rate."""
+    return (
+        bool(_ASKS_FOR_GRADIENTS.fullmatch(name))
+        or bool(_FINDS_RATE.search(name.lower()))
+        or any(map(_EXPLAINS.fullmatch, _words_of(name)))
+    )
 
 
 def trains(name: str) -> bool:

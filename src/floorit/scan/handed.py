@@ -27,6 +27,7 @@ _KNOWS_NONE = re.compile(
 _WRAPS = frozenset("vars dict asdict copy deepcopy to_container to_object".split())
 _OF_A_MODEL = re.compile(r"(?:.*_)?params")
 _LOADS = ("parse_args", "parse_known_args", "safe_load", "full_load", "load", "loads", "fromfile", "cli", "from_file")
+_HOPS = 5  # from a name to what it is set to: `args = vars(args)`
 # Bases that make nothing of what they are given.
 _INERT = frozenset("Module object Dataset IterableDataset ABC LightningModule LightningDataModule Enum dict".split())
 
@@ -60,7 +61,7 @@ def _given(call: ast.Call) -> Iterator[ast.expr]:
         yield keyword.value
 
 
-def _settings(project: Project, source: Source, node: ast.AST) -> str | None:
+def _settings(project: Project, source: Source, node: ast.AST, hops: int = _HOPS) -> str | None:
     """The word of the section that an expression is, ALL for settings as a whole, None for anything else."""
     while isinstance(node, ast.Call) and last_word(node.func) in _WRAPS:
         if node.args:
@@ -72,22 +73,25 @@ def _settings(project: Project, source: Source, node: ast.AST) -> str | None:
     if isinstance(node, ast.Attribute) and dotted(node.value) == "self" and HOLDER.fullmatch(node.attr):
         owner = next((project.classes[here] for here in source.around(node) if isinstance(here, ast.ClassDef)), None)
         made = owner.attributes.get(node.attr) if owner is not None else None
-        return ALL if _are_settings(project, source, made) else None
+        return ALL if _are_settings(project, source, made, hops) else None
     path = path_of(node)
     if path or not isinstance(node, ast.Name):
         return path[-1] if path else None
     made = project.assigned(source, node, node.id)
     if HOLDER.fullmatch(node.id) and not _OF_A_MODEL.fullmatch(node.id):
         is_class = isinstance(project.find(source, source.name(node)), Class)
-        return ALL if not is_class and _are_settings(project, source, made) and not _takes_all(source, node) else None
+        is_whole = _are_settings(project, source, made, hops) and not _takes_all(source, node)
+        return ALL if is_whole and not is_class else None
     path = path_of(made) if made is not None else ()
     return path[-1] if path else None
 
 
-def _are_settings(project: Project, source: Source, made: ast.expr | None) -> bool:
+def _are_settings(project: Project, source: Source, made: ast.expr | None, hops: int) -> bool:
     """Whether what a name is set to may be the program's settings; they come from a parser, a file or a parameter."""
+    if hops == 0:
+        return True
     if isinstance(made, ast.Call) and last_word(made.func) in _WRAPS:
-        return bool(made.args) and _settings(project, source, made.args[0]) == ALL
+        return bool(made.args) and _settings(project, source, made.args[0], hops - 1) == ALL
     if isinstance(made, ast.Call):
         return last_word(made.func) in _LOADS or bool(project.called(source, made))
     return not isinstance(made, (ast.Dict, ast.List, ast.Constant))

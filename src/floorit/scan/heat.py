@@ -17,6 +17,7 @@ from floorit.scan.guards import (
     is_unasked,
     samples,
     spares_gradients,
+    studies,
 )
 from floorit.scan.project import Class, Function, Project
 from floorit.scan.source import COMPREHENSIONS, Source, argument, last_word
@@ -55,6 +56,7 @@ class _Values:
 
     def __init__(self, source: Source, project: Project) -> None:
         self._source, self._project = source, project
+        self.branches: dict[ast.expr, tuple[When, When]] = {}
 
     def __call__(self, node: ast.expr, /) -> Value:
         return self._project.entries.value_of(self._source, node)
@@ -74,6 +76,7 @@ class Heat:
         self._branches: set[Branch] = set()  # in which a step is taken
         self.steps: set[Function] = set()
         self.samples: set[Function] = set()
+        self._values: dict[Source, _Values] = {}
         self._holders: dict[Function, bool] = {}
         self.callers: dict[Function, list[tuple[Source, ast.Call]]] = {}
         self.made: dict[Class, list[tuple[Source, ast.Call]]] = {}  # the calls that make one
@@ -103,7 +106,12 @@ class Heat:
 
     def conditions(self, source: Source, node: ast.AST, until: ast.AST) -> Iterator[When]:
         """What stands between a node and something around it, as the project's settings have it."""
-        return conditions(source, node, until, _Values(source, self._project), self._branches)
+        return conditions(source, node, until, self._values_of(source), self._branches)
+
+    def _values_of(self, source: Source) -> _Values:
+        if source not in self._values:
+            self._values[source] = _Values(source, self._project)
+        return self._values[source]
 
     def is_in_step(self, source: Source, node: ast.AST) -> bool:
         """Whether it runs in every step."""
@@ -114,7 +122,7 @@ class Heat:
         root, place = self._root(source, node)
         if root is None or place is not Place.STEP or not self.is_in_step(source, node):
             return False
-        if not is_unasked(source, node, root, _Values(source, self._project), self._branches):
+        if not is_unasked(source, node, root, self._values_of(source), self._branches):
             return False
         if root in self.loops:
             return True
@@ -225,11 +233,14 @@ class Heat:
         self.training.update(function.source for function in self.steps)
 
     def _only_evaluates(self, source: Source, call: ast.Call) -> bool:
-        """Whether a function goes backward and updates nothing, having told a model to evaluate."""
+        """Whether a function goes backward to study a model, or updates nothing, having told it to evaluate."""
         inside = source.function(call)
         if inside is None:
             return False
-        methods = {last_word(other.func) for other in self._project.functions[inside].calls}
+        function = self._project.functions[inside]
+        if studies(function.name) or (function.owner is not None and studies(function.owner.name)):
+            return True
+        methods = {last_word(other.func) for other in function.calls}
         return "eval" in methods and methods.isdisjoint(("train", "step"))
 
     def _reached(self, source: Source, call: ast.Call) -> list[Function]:

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Protocol
 
 from floorit.scan.heat import BACKWARD, Heat
-from floorit.scan.project import Function, Project
+from floorit.scan.project import OF_TENSORS, Function, Project
 from floorit.scan.source import Source, argument, dotted, has_stars, last_word
 
 _PASSES = 2  # over the assignments of a function: what is used above may be set below, in a loop
@@ -31,15 +31,11 @@ _PLAIN = frozenset(
     " element_size get_device is_contiguous type layout grad_fn names data_ptr is_leaf is_sparse itemsize nbytes"
     " ndimension is_floating_point is_complex has_names keys items".split()
 )
-_NO_TENSORS = frozenset("manual_seed device dtype no_grad Size save load compile numel equal allclose".split())
-_ASKS = ("is_", "has_", "get_", "set_")  # how functions of torch begin that return no tensor
-# Methods that what is not a tensor seldom has.
-OF_TENSORS = frozenset(
-    "abs all amax amin any argmax argmin bool clamp clone contiguous cpu cuda detach double exp expand flatten float"
-    " gather half int log log_softmax long max masked_fill mean min mm ne new_tensor nonzero norm permute pow prod"
-    " relu reshape sigmoid softmax sqrt square squeeze std sum t tanh to topk transpose type_as unsqueeze var"
-    " view".split()
+_NO_TENSORS = frozenset(
+    "manual_seed device dtype no_grad Size save load compile numel equal allclose isinstance".split()
 )
+_ASKS = ("is_", "has_", "get_", "set_")  # how functions of torch begin that return no tensor
+_PACKS = "pack_padded_sequence"
 _CONVERTS = frozenset("float int bool len str repr print isinstance range type getattr hasattr".split())
 
 
@@ -62,6 +58,7 @@ class _Names(dict[str, Kind]):
 
     def __init__(self, known: dict[str, Kind] | None = None) -> None:
         super().__init__(known or {})
+        self._given = dict(self)  # before the first line
         self.line = 0  # that is being read
         self._steps: dict[str, list[tuple[int, Kind | None]]] = {}
 
@@ -81,14 +78,20 @@ class _Names(dict[str, Kind]):
         super().__delitem__(name)
         self.note(name, None)
 
+    def settle(self, name: str, kind: Kind) -> None:
+        """It is that from the first line to the last."""
+        self[name] = kind
+        self._steps[name] = [(0, kind)]
+
     def before(self, node: ast.AST) -> _Before:
         """As they are where a node stands."""
         return _Before(self, getattr(node, "lineno", self.line + 1))
 
     def at(self, name: str, line: int) -> Kind | None:
-        """What a name was last set to above a line; where it is only set below, in a loop, what it is at the end."""
+        """What a name was last set to above a line, or given as; where it is only set below, in a loop, what it is at
+        the end."""
         earlier = [kind for set_at, kind in self._steps.get(name, ()) if set_at < line]
-        return earlier[-1] if earlier else self.get(name)
+        return earlier[-1] if earlier else self._given.get(name) or self.get(name)
 
 
 class _Before:
@@ -158,6 +161,8 @@ class Kinds:
                 names.line = node.lineno
                 self._assign(source, node, names)
             names.update(dict.fromkeys(losses, Kind.DEVICE))
+        for name in self._packed_by(source, inside):
+            names.settle(name, Kind.HOST)
         return names
 
     def _bindings(self, source: Source) -> dict[ast.AST | None, list[ast.stmt]]:
@@ -170,11 +175,24 @@ class Kinds:
             self._sets[source] = found
         return self._sets[source]
 
+    def _calls(self, source: Source, inside: ast.AST | None) -> list[ast.Call]:
+        function = self._project.functions.get(inside) if inside is not None else None
+        return function.calls if function is not None else [c for c in source.all(ast.Call) if not source.function(c)]
+
     def _goes_backward(self, source: Source, inside: ast.AST | None) -> set[str]:
         """Names of a function that are surely tensors: `name.backward()`, `engine.backward(name)`."""
-        function = self._project.functions.get(inside) if inside is not None else None
-        calls = function.calls if function is not None else [c for c in source.all(ast.Call) if not source.function(c)]
-        return {dotted(loss) for call in calls for loss in [loss_of(call)] if loss is not None} - {""}
+        losses = map(loss_of, self._calls(source, inside))
+        return {dotted(loss) for loss in losses if loss is not None} - {""}
+
+    def _packed_by(self, source: Source, inside: ast.AST | None) -> set[str]:
+        """Lengths of sequences as `pack_padded_sequence` takes them: in the host's memory. Not what is copied there."""
+        if _PACKS not in source.words:
+            return set()
+        packs = (call for call in self._calls(source, inside) if last_word(call.func) == _PACKS)
+        lengths = {given.id for call in packs if isinstance(given := argument(call, "lengths", 1), ast.Name)}
+        copied = (node for node in self._bindings(source).get(inside, []) if isinstance(node, ast.Assign))
+        made = {last_word(target) for node in copied if isinstance(node.value, ast.Call) for target in node.targets}
+        return lengths - made
 
     def _assign(self, source: Source, node: ast.AST, names: _Names) -> None:
         if isinstance(node, ast.Assign):
@@ -331,7 +349,8 @@ class Kinds:
 
     def _moved(self, source: Source, call: ast.Call, base: Kind | None) -> Kind | None:
         assert isinstance(call.func, ast.Attribute)
-        if _MODEL.fullmatch(last_word(call.func.value)):
+        moved = call.func.value
+        if _MODEL.fullmatch(last_word(moved)) or self._project.class_of(source, moved) is not None:
             return None
         if call.func.attr == "cuda":
             return Kind.DEVICE

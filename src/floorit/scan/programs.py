@@ -15,7 +15,7 @@ from floorit.scan.settings import Settings
 from floorit.scan.source import Source, last_word
 
 _OTHER_PURPOSE = re.compile(
-    r"demo|export|convert\w*|visuali[sz]e|benchmark|setup|conftest|hubconf|sample|generate|metrics?|projector|finder"
+    r"demo|export|extract|convert\w*|visuali[sz]e|benchmark|setup|conftest|hubconf|sample|generate|metrics?|projector|finder"
     r"|preprocess\w*|prepare|download|plot|show|infer\w*|predict|synthesi[sz]e|interpolate"
 )
 _TESTS = ("test_utils", "testing")
@@ -34,11 +34,14 @@ class Program:
         self.is_sure = is_sure  # that all these files are part of it
         self._heat, self._settings = heat, settings
         self._named: dict[re.Pattern[str], bool] = {}
+        self._has: dict[tuple[str, ...], bool] = {}
         self._first: dict[Finder, tuple[Source, ast.AST] | None] = {}
 
     def has(self, *words: str) -> bool:
         """Whether one of its files has one of these names."""
-        return any(not source.words.isdisjoint(words) for source in self.sources)
+        if words not in self._has:
+            self._has[words] = any(not source.words.isdisjoint(words) for source in self.sources)
+        return self._has[words]
 
     @cached_property
     def in_order(self) -> list[Source]:
@@ -167,7 +170,8 @@ def _is_test(source: Source) -> bool:
 
 
 def _has_other_purpose(source: Source) -> bool:
-    stem = source.path.stem
+    path = source.path
+    stem = path.parent.name if path.stem == "__main__" else path.stem
     words = re.findall("[a-z]+", stem.lower())
     has_other = any(_OTHER_PURPOSE.fullmatch(word) for word in words) and not trains(stem)
     return _is_test(source) or evaluates(stem) or has_other

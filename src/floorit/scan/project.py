@@ -18,6 +18,13 @@ _COMMON = frozenset(
     " join keys load log main next open parameters pop put read reset resize run save send set setup split start"
     " state_dict step stop sum to train transform update values wait write".split()
 )
+# Methods that what is not a tensor seldom has.
+OF_TENSORS = frozenset(
+    "abs all amax amin any argmax argmin bool clamp clone contiguous cpu cuda detach double exp expand flatten float"
+    " gather half int log log_softmax long max masked_fill mean min mm ne new_tensor nonzero norm permute pow prod"
+    " relu reshape sigmoid softmax sqrt square squeeze std sum t tanh to topk transpose type_as unsqueeze var"
+    " view".split()
+)
 # Importing, or making objects, by a name that is a string.
 _IMPORTS_BY_NAME = frozenset(
     "import_module __import__ instantiate instantiate_from_config fromfile LightningCLI".split()
@@ -92,6 +99,7 @@ class Project:
         self._unpacked: dict[tuple[Source, ast.AST | None], dict[str, ast.expr]] = {}  # a, b = value
         self._packages = {source.path.parent for source in sources if source.path.name == "__init__.py"}
         self._imported: dict[Source, set[Source]] = {}
+        self._modules: dict[tuple[Source, str], Source | None] = {}
         self._is_imported: set[Source] | None = None
         self._heirs: dict[Class, list[Class]] | None = None
         self._inner: dict[ast.AST, dict[str, Function]] = defaultdict(dict)  # functions defined in a function
@@ -169,6 +177,13 @@ class Project:
             self._changing[source] = _changing(source)
         return None if {(inside, name), (None, name)} & self._changing[source] else value
 
+    def set_elsewhere(self, source: Source, node: ast.AST) -> tuple[Source, ast.expr] | None:
+        """What a name out of another file is set to there, with that file, if that happens in one place only."""
+        where, _, last = source.name(node).rpartition(".")
+        module = self._module(source, where) if where else None
+        value = self.set_once(module, module.tree, last) if module is not None else None
+        return (module, value) if module is not None and value is not None else None
+
     def _set(self, source: Source, node: ast.AST, name: str) -> tuple[ast.AST | None, ast.expr | None]:
         """The function in which a name is set, and what to."""
         inside: ast.AST | None = node
@@ -214,7 +229,7 @@ class Project:
         found = self.find(source, source.name(node))
         if found is not None:
             return found
-        if node.attr not in _COMMON and len(self._owners[node.attr]) == 1:
+        if node.attr not in _COMMON and node.attr not in OF_TENSORS and len(self._owners[node.attr]) == 1:
             return self._owners[node.attr][0].methods[node.attr]
         return None
 
@@ -358,6 +373,12 @@ class Project:
 
     def _module(self, source: Source, name: str) -> Source | None:
         """The file that a module's name, as seen from a file, stands for."""
+        key = (source, name)
+        if key not in self._modules:
+            self._modules[key] = self._find_module(source, name)
+        return self._modules[key]
+
+    def _find_module(self, source: Source, name: str) -> Source | None:
         dots = len(name) - len(name.lstrip("."))
         words = [word for word in name.split(".") if word]
         if dots:

@@ -54,14 +54,15 @@ class Reads:
 
     @cached_property
     def _gone_through(self) -> set[str]:
-        """Sections that the code takes entry by entry, whatever they are called: `cfg["optimizer"].items()`."""
-        return {
-            word
-            for source in self._code
-            for call in source.all(ast.Call)
+        """Sections of which the code takes whatever is there: `cfg["optimizer"].items()`, `**cfg["loader"]`."""
+        calls = [call for source in self._code for call in source.all(ast.Call)]
+        taken = (
+            call.func.value
+            for call in calls
             if isinstance(call.func, ast.Attribute) and call.func.attr in ("items", "values", "keys")
-            for word in path_of(call.func.value)
-        }
+        )
+        splatted = (keyword.value for call in calls for keyword in call.keywords if keyword.arg is None)
+        return {word for section in taken for word in path_of(section)} | set(map(_section, splatted)) - {""}
 
     def _scope(self, entry: Entry) -> list[Source] | None:
         """The files that may read an entry; None where that can't be told."""
@@ -241,6 +242,13 @@ def declares(key: str) -> tuple[str, str] | None:
     """The setting that a key declares, and whether that is for training or evaluation."""
     meant: tuple[str, str, str] | None = meaning(key)
     return meant[:2] if meant is not None else None
+
+
+def _section(node: ast.expr) -> str:
+    """`loader` of `cfg["loader"]`; what else is splatted may be all there is."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return str(node.slice.value)
+    return ""
 
 
 def _parses(source: Source) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import TypeVar
 
 import msgspec
@@ -35,9 +36,14 @@ class Scene:
 
     def calls(self, place: Place | None = None) -> Iterator[ast.Call]:
         """Every call in the file; of those that run then, if a place is given."""
+        yield from self.source.all(ast.Call) if place is None else self._calls.get(place, [])
+
+    @cached_property
+    def _calls(self) -> dict[Place, list[ast.Call]]:
+        found: dict[Place, list[ast.Call]] = {}
         for call in self.source.all(ast.Call):
-            if place is None or self.heat.of(self.source, call) is place:
-                yield call
+            found.setdefault(self.heat.of(self.source, call), []).append(call)
+        return found
 
     def in_step(self, kind: type[_Expression]) -> Iterator[_Expression]:
         """Every expression of a kind that runs in every step."""
@@ -45,12 +51,10 @@ class Scene:
 
     def methods(self, name: str, place: Place | None = None) -> Iterator[tuple[ast.Call, ast.expr]]:
         """Calls of a method of this name, each with what it is a method of."""
-        for call in self.source.all(ast.Call):
-            function = call.func
-            if not isinstance(function, ast.Attribute) or function.attr != name:
-                continue
+        for call in self.source.methods.get(name, []):
+            assert isinstance(call.func, ast.Attribute)
             if place is None or self.heat.of(self.source, call) is place:
-                yield call, function.value
+                yield call, call.func.value
 
     def taken_out(self, call: ast.Call) -> tuple[Edit, ...]:
         """The edit that does without a call; none where it is part of something else."""

@@ -31,6 +31,7 @@ class Settings:
     def __init__(self, project: Project, heat: Heat) -> None:
         self._project, self._heat = project, heat
         self._sources = {source.path: source for source in project.sources}
+        self._given_as: dict[tuple[Function, str, int], object] = {}
         self._handed = {name for source in project.sources for name in _handed(source)}  # functions, among others
 
     def value(self, source: Source, node: ast.AST | None, hops: int = _HOPS) -> object:
@@ -50,6 +51,11 @@ class Settings:
             return self._option(source, str(node.slice.value), hops - 1)
         if isinstance(node, (ast.UnaryOp, ast.BoolOp, ast.Compare)):
             return self._logic(source, node, hops)
+        if isinstance(node, ast.IfExp):
+            test = self.value(source, node.test, hops - 1)
+            return (
+                UNKNOWN if isinstance(test, Unknown) else self.value(source, node.body if test else node.orelse, hops)
+            )
         return self._called(source, node, hops - 1) if isinstance(node, ast.Call) else UNKNOWN
 
     def _called(self, source: Source, call: ast.Call, hops: int) -> object:
@@ -113,19 +119,33 @@ class Settings:
             if node.id in _parameters(function):
                 return self._parameter(function, node.id, hops)
             inside = source.function(inside)
-        return UNKNOWN
+        return self._imported(source, node, hops)
+
+    def _imported(self, source: Source, node: ast.Name | ast.Attribute, hops: int) -> object:
+        """What another file sets a name to, of which it is the constant."""
+        found = self._project.set_elsewhere(source, node)
+        return self.value(*found, hops) if found is not None else UNKNOWN
 
     def _parameter(self, function: Function, name: str, hops: int) -> object:
         """What every caller gives, or else the default."""
-        default = _parameters(function)[name]
-        positions = {parameter: number for number, parameter in enumerate(function.parameters)}
-        values = []
-        for source, call in self._heat.callers.get(function, ()):
-            if has_stars(call):
+        key = (function, name, hops)  # callers have callers: without keeping it, their number is raised to the hops
+        if key not in self._given_as:
+            self._given_as[key] = self._from_callers(function, name, hops)
+        return self._given_as[key]
+
+    def _from_callers(self, function: Function, name: str, hops: int) -> object:
+        default = self._worth(function, _parameters(function)[name])
+        callers = self._heat.callers.get(function, [])
+        if any(has_stars(call) for _, call in callers):
+            return UNKNOWN
+        position = next((number for number, one in enumerate(function.parameters) if one == name), None)
+        values: list[object] = []
+        for source, call in callers:
+            given = argument(call, name, position)
+            values.append(self.value(source, given, hops) if given is not None else default)
+            if isinstance(_same(values), Unknown):
                 return UNKNOWN
-            given = argument(call, name, positions.get(name))
-            values.append(self.value(source, given, hops) if given is not None else self._worth(function, default))
-        return _same(values or [self._worth(function, default)])
+        return _same(values or [default])
 
     def _worth(self, function: Function, default: ast.expr | None) -> object:
         return self.value(function.source, default, 1)
@@ -137,7 +157,8 @@ class Settings:
                 made = [one for one in self._project.family(owner) if node.attr in one.attributes]
                 if made:
                     return self.value(made[0].source, made[0].attributes[node.attr], hops)
-        return self._option(source, node.attr, hops)
+        constant = self._imported(source, node, hops)
+        return constant if not isinstance(constant, Unknown) else self._option(source, node.attr, hops)
 
     def _option(self, source: Source, name: str, hops: int) -> object:
         """By the file's own option of that name, or by all there are if they agree."""

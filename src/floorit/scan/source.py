@@ -102,6 +102,15 @@ class Source(File):
         found.update(text for text in texts if len(text) <= _SHORT)
         return frozenset(found)
 
+    @cached_property
+    def methods(self) -> dict[str, list[ast.Call]]:
+        """Every call of a method, by its name."""
+        found: dict[str, list[ast.Call]] = defaultdict(list)
+        for call in self.all(ast.Call):
+            if isinstance(call.func, ast.Attribute):
+                found[call.func.attr].append(call)
+        return found
+
     def names(self, pattern: re.Pattern[str]) -> bool:
         """Whether any name in it is all of what a pattern describes."""
         if pattern not in self._named:
@@ -123,19 +132,19 @@ class Source(File):
 
     def function(self, node: ast.AST) -> FunctionNode | None:
         """The innermost function that a node stands in; its decorators and defaults stand outside of it."""
-        if node not in self._functions:
-            self._functions[node] = self._find_function(node)
-        return self._functions[node]
-
-    def _find_function(self, node: ast.AST) -> FunctionNode | None:
-        before = node
-        for here in self.around(node):
-            if isinstance(here, FUNCTIONS) and (
-                isinstance(here, ast.Lambda) or any(before is statement for statement in here.body)
-            ):
-                return here
-            before = here
-        return None
+        known, passed = self._functions, []
+        found: FunctionNode | None = None
+        while node not in known:
+            passed.append(node)
+            here = self.parents.get(node)
+            if here is None or _is_body(here, node):
+                found = here if isinstance(here, FUNCTIONS) else None
+                break
+            node = here
+        else:
+            found = known[node]
+        known.update(dict.fromkeys(passed, found))
+        return found
 
     def statement(self, node: ast.AST) -> ast.stmt:
         """The innermost statement that a node is part of."""
@@ -150,6 +159,13 @@ class Source(File):
             first = self.imports.get(first, first)
             self._names[node] = f"{first}.{rest}" if rest else first
         return self._names[node]
+
+
+def _is_body(function: ast.AST, node: ast.AST) -> bool:
+    """Whether a node runs when a function does that it stands right under."""
+    if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return any(node is statement for statement in function.body)
+    return isinstance(function, ast.Lambda)
 
 
 def read(path: Path, text: str | None = None) -> Source:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from floorit.scan.heat import Heat, Place
 from floorit.scan.programs import Finder, Program
 from floorit.scan.rule import Scene
-from floorit.scan.source import Source, last_word
+from floorit.scan.source import Source, argument, last_word
 
 _MODEL = re.compile(
     r"(?:.*_)?(?:model|net|network|generator|discriminator|encoder|decoder|unet|agent|policy|q_network|actor|critic"
@@ -56,6 +56,13 @@ def optimizer_made(heat: Heat, source: Source) -> ast.AST | None:
     if source.words.isdisjoint(_OPTIMIZERS):
         return None
     for call in source.all(ast.Call):
-        if last_word(call.func) in _OPTIMIZERS and source.name(call.func).startswith("torch.optim."):
+        is_meant = last_word(call.func) in _OPTIMIZERS and source.name(call.func).startswith("torch.optim.")
+        if is_meant and not _has_few_tensors(call):
             return call
     return None
+
+
+def _has_few_tensors(call: ast.Call) -> bool:
+    """`Adam([self.log_alpha])`: of tensors that are written out there is little to fuse."""
+    given = argument(call, "params", 0)
+    return isinstance(given, ast.List) and all(isinstance(part, (ast.Name, ast.Attribute)) for part in given.elts)

@@ -16,8 +16,20 @@ _COPIES = ("cpu", "numpy", "tolist")
 
 def _items(scene: Scene) -> Iterator[Match]:
     for call, value in scene.methods("item", Place.STEP):
-        if not call.args and _may_be_on_device(scene, value):
+        if not call.args and _may_be_on_device(scene, value) and not _is_read_before(scene, call):
             yield Match(call)
+
+
+def _is_read_before(scene: Scene, call: ast.Call) -> bool:
+    """`if loss.item() > 9: print(loss.item())`: the condition has waited for it."""
+    before: ast.AST = call
+    for here in scene.source.around(call):
+        if isinstance(here, ast.If) and before is not here.test:
+            read = (part for part in ast.walk(here.test) if isinstance(part, ast.Call))
+            if any(ast.dump(part) == ast.dump(call) for part in read):
+                return True
+        before = here
+    return False
 
 
 def _copies(scene: Scene) -> Iterator[Match]:

@@ -53,7 +53,7 @@ def _decodes_again(scene: Scene) -> Iterator[Match]:
         is_decoding = _DECODES.fullmatch(scene.name(call.func)) and argument(call, "mmap_mode") is None
         if not is_decoding or inside in seen or not _feeds_training(scene, call) or not _is_the_dataset(scene, call):
             continue
-        if not _is_cached(scene, call) and not _is_same_file(scene, call):
+        if not _is_cached(scene, call) and not _is_same_file(scene, call) and not _asks_for_size(scene, call):
             seen.add(inside)
             yield Match(call)
 
@@ -163,6 +163,15 @@ def _is_cached(scene: Scene, call: ast.Call) -> bool:
         return False
     names = {name for one in scene.project.family(owner) for name in (*one.attributes, *one.methods)}
     return any(map(_CACHES.fullmatch, names)) or any(map(_CACHES.fullmatch, _all_parameters(scene, owner)))
+
+
+def _asks_for_size(scene: Scene, call: ast.Call) -> bool:
+    """`get_image_size`, `Image.open(path).size`: what stands in a file's first bytes."""
+    inside = scene.source.function(call)
+    name = "" if inside is None or isinstance(inside, ast.Lambda) else inside.name
+    around = scene.source.parents.get(call)
+    is_read = isinstance(around, ast.Attribute) and around.attr in ("size", "width", "height")
+    return is_read or not {"size", "shape", "dimensions"}.isdisjoint(name.lower().split("_"))
 
 
 def _undecorated(node: ast.expr) -> ast.expr:

@@ -73,14 +73,25 @@ def _is_repeated(scene: Scene, call: ast.Call) -> bool:
     """Whether it stands in a loop of its own, inside of the one that takes steps."""
     for here in scene.source.around(call):
         if here in scene.heat.loops:
-            return isinstance(here, ast.For) and isinstance(here.iter, (ast.List, ast.Tuple))
+            return isinstance(here, ast.For) and (
+                isinstance(here.iter, (ast.List, ast.Tuple)) or _gives_loss(here, call)
+            )
         if isinstance(here, (ast.For, ast.While)):
             return True
     return False
 
 
+def _gives_loss(loop: ast.For, call: ast.Call) -> bool:
+    """`for loss in losses:`"""
+    loss = loss_of(call)
+    return loss is not None and any(dotted(part) == dotted(loss) != "" for part in ast.walk(loop.target))
+
+
 def _goes_back(scene: Scene, call: ast.Call) -> bool:
-    return last_word(call.func) in BACKWARD or scene.name(call.func) == "torch.autograd.grad"
+    """Also `optimizer.step(loss)`, which does both."""
+    if last_word(call.func) in BACKWARD or scene.name(call.func) == "torch.autograd.grad":
+        return True
+    return last_word(call.func) == "step" and any("loss" in last_word(given) for given in call.args)
 
 
 def _grows(scene: Scene) -> Iterator[Match]:

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from floorit.scan.heat import Place
-from floorit.scan.kinds import OF_TENSORS
+from floorit.scan.project import OF_TENSORS
 from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.rules.blocking import WAITS
-from floorit.scan.source import last_word
+from floorit.scan.source import is_constant, last_word
 
 _BARS = ("set_postfix", "set_postfix_str", "set_description", "set_description_str")
 _LEVELS = ("info", "warning", "error", "critical", "log")
@@ -19,6 +19,7 @@ _SEQUENCES = (ast.Tuple, ast.List, ast.Set)
 _EXTREMES = ("max", "min")
 _NUMBERS = ("bool", "float", "int")
 _COMPARES = ("torch.equal", "torch.allclose")
+_HOPS = 5  # from a name to what it is set to, which may have the same name in it
 _MEASURED = ("torch.nonzero", "torch.argwhere", "torch.unique", "torch.masked_select", "torch.unique_consecutive")
 _MEASURED_METHODS = ("nonzero", "argwhere", "unique", "masked_select", "unique_consecutive")
 # What makes a mask of tensors.
@@ -97,7 +98,19 @@ def _judged(scene: Scene) -> Iterator[ast.expr]:
     for test in _tests(scene):
         if scene.heat.is_in_step(scene.source, test):
             yield from _tensors_in(scene, test)
-    yield from (call for call in scene.calls(Place.STEP) if _reads(scene, call))
+    yield from (c for c in scene.calls(Place.STEP) if _reads(scene, c) and not _is_spared(scene, c))
+
+
+def _is_spared(scene: Scene, call: ast.Call) -> bool:
+    """`a is b or torch.equal(a, b)`: where they are the same, as they mostly are, nothing is compared."""
+    around = scene.source.parents.get(call)
+    return isinstance(around, ast.BoolOp) and isinstance(around.op, ast.Or) and any(map(_is_identity, around.values))
+
+
+def _is_identity(node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is) and not is_constant(node.comparators[0], None)
+    )
 
 
 def _reads(scene: Scene, call: ast.Call) -> bool:
@@ -184,17 +197,17 @@ def _is_masked(scene: Scene, subscript: ast.Subscript) -> bool:
     )
 
 
-def _is_mask(scene: Scene, node: ast.expr) -> bool:
+def _is_mask(scene: Scene, node: ast.expr, hops: int = _HOPS) -> bool:
     if isinstance(node, ast.Name):
-        made = scene.project.assigned(scene.source, node, node.id)
-        return made is not None and not isinstance(made, ast.Name) and _is_mask(scene, made)
+        made = scene.project.assigned(scene.source, node, node.id) if hops > 0 else None
+        return made is not None and not isinstance(made, ast.Name) and _is_mask(scene, made, hops - 1)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
-        return _is_mask(scene, node.operand)
+        return _is_mask(scene, node.operand, hops)
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
-        return _is_mask(scene, node.left) or _is_mask(scene, node.right)
+        return _is_mask(scene, node.left, hops) or _is_mask(scene, node.right, hops)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("all", "any"):
         has_dimension = bool(node.args or node.keywords)
-        return has_dimension and _is_mask(scene, node.func.value)
+        return has_dimension and _is_mask(scene, node.func.value, hops)
     is_test = isinstance(node, ast.Compare) or (isinstance(node, ast.Call) and last_word(node.func) in _TESTS)
     return is_test and scene.kinds.is_on_device(scene.source, node)
 

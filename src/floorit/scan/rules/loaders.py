@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator
 
 from floorit.scan.edits import Edit, set_argument
+from floorit.scan.heat import Heat
 from floorit.scan.loaders import Loader
 from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.rules.transfers import batch_names, first_name
-from floorit.scan.source import Source, argument, is_constant, last_word
+from floorit.scan.source import Source, argument, dotted, is_constant, last_word
 
 _MANY = 16  # workers: beyond it the one process that receives their batches is seldom kept waiting by them
 _IN_MEMORY = "TensorDataset"
@@ -27,10 +28,16 @@ def _training(scene: Scene) -> Iterator[Loader]:
 
 def _no_workers(scene: Scene) -> Iterator[Match]:
     for loader in _training(scene):
-        if _is_number(loader.workers) and loader.workers == 0 and loader.does_work:
+        if _is_number(loader.workers) and loader.workers == 0 and loader.does_work and not _repeats(scene, loader):
             given = loader.given("num_workers")
             is_setting = given is not None and not isinstance(given, ast.Constant)
             yield Match(loader.call, "a training loader that has no workers by default" if is_setting else "")
+
+
+def _repeats(scene: Scene, loader: Loader) -> bool:
+    """Whether each worker would go through all there is: a stream that does not ask which of them it is in."""
+    streams = [one for one in loader.classes if any("IterableDataset" in name for name in scene.project.ancestors(one))]
+    return any("get_worker_info" not in one.source.words for one in streams)
 
 
 def _too_many(scene: Scene) -> Iterator[Match]:
@@ -58,9 +65,28 @@ def _no_persistent(scene: Scene) -> Iterator[Match]:
         given = loader.given("num_workers")
         if not (_has_workers(scene, loader) or _is_of_cores(scene, given)) or not loader.lacks("persistent_workers"):
             continue
-        is_kept = not any(isinstance(here, (ast.For, ast.While)) for here in scene.source.around(loader.call))
-        if is_kept and not _is_changed(loader) and any(program.takes_several_passes for program in loader.programs):
+        if (
+            not _is_made_anew(scene, loader.call)
+            and not _is_changed(loader)
+            and any(program.takes_several_passes for program in loader.programs)
+        ):
             yield Match(loader.call, edits=(set_argument(loader.call, "persistent_workers", "True"),))
+
+
+def _is_made_anew(scene: Scene, call: ast.Call) -> bool:
+    """Whether the loader is made in a loop, itself or another by the same name."""
+    source = scene.source
+    made = source.parents.get(call)
+    names = {dotted(target) for target in made.targets} - {""} if isinstance(made, ast.Assign) else set()
+    others = [
+        other.value
+        for other in source.all(ast.Assign)
+        if isinstance(other.value, ast.Call)
+        and last_word(other.value.func) == last_word(call.func)
+        and source.function(other) is source.function(call)
+        and not names.isdisjoint(map(dotted, other.targets))
+    ]
+    return any(isinstance(here, (ast.For, ast.While)) for one in (call, *others) for here in source.around(one))
 
 
 def _short_prefetch(scene: Scene) -> Iterator[Match]:
@@ -77,21 +103,19 @@ def _no_pin(scene: Scene) -> Iterator[Match]:
             continue
         if loader.workers == 0:
             continue  # it would be one more copy in the training process
-        if any(_passes_through_numpy(scene, source) for program in loader.programs for source in program.sources):
+        if any(program.first(_made_array) is not None for program in loader.programs):
             continue
         yield Match(loader.call, edits=_pinned(scene, loader, given))
 
 
-def _passes_through_numpy(scene: Scene, source: Source) -> bool:
-    """Whether batches are made arrays before they are moved: they lie elsewhere then."""
-    loops = [loop for loop in scene.heat.loops_of(source) if isinstance(loop, ast.For)]
-    return any(
-        isinstance(call.func, ast.Attribute) and call.func.attr == "numpy" and first_name(call.func.value) in names
-        for loop in loops
-        for names in [batch_names(loop)]
-        for call in source.all(ast.Call)
-        if scene.heat.training_loop(source, call) is loop
-    )
+def _made_array(heat: Heat, source: Source) -> ast.AST | None:
+    """Where batches are made arrays before they are moved: they lie elsewhere then."""
+    for call in source.methods.get("numpy", []):
+        loop = heat.training_loop(source, call)
+        assert isinstance(call.func, ast.Attribute)
+        if isinstance(loop, ast.For) and first_name(call.func.value) in batch_names(loop):
+            return call
+    return None
 
 
 def _pinned(scene: Scene, loader: Loader, given: ast.expr | None) -> tuple[Edit, ...]:

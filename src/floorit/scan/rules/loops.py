@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 
 from floorit.scan.heat import Place
-from floorit.scan.kinds import OF_TENSORS, Kind
+from floorit.scan.kinds import Kind
+from floorit.scan.project import OF_TENSORS
 from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.source import argument, dotted, last_word
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
 from floorit.scan.heat import Place
@@ -9,6 +11,7 @@ from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.source import argument, is_constant, last_word
 
 _DATA_PARALLEL = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
+_ITS_NAME = re.compile(r"(?:use_|nn_)?(?:data_?)?parallel|(?:use_)?dp", re.IGNORECASE)
 _DDP = "DistributedDataParallel"
 _CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential")
 _UNUSED = "find_unused_parameters"
@@ -19,9 +22,28 @@ def _data_parallel(scene: Scene) -> Iterator[Match]:
     if not scene.programs.of(scene.source):
         return
     for call in scene.calls(Place.ONCE):
-        if scene.name(call.func) in _DATA_PARALLEL and scene.settings.is_reached(scene.source, call):
+        is_meant = scene.name(call.func) in _DATA_PARALLEL and scene.settings.is_reached(scene.source, call)
+        if is_meant and not _is_asked_for(scene, call):
             yield Match(call)
             return
+
+
+def _is_asked_for(scene: Scene, call: ast.Call) -> bool:
+    """`if mode == Mode.DATA_PARALLEL:`, `if args.parallel and …:`, `if len(gpus) > 1:` of a parameter."""
+    tests = [here.test for here in scene.source.around(call) if isinstance(here, ast.If)]
+    parts = [part for test in tests for part in (test.values if isinstance(test, ast.BoolOp) else [test])]
+    asked = [part.comparators[0] if isinstance(part, ast.Compare) else part for part in parts]
+    by_name = (one for one in asked if _ITS_NAME.fullmatch(last_word(one) or str(getattr(one, "value", ""))))
+    if any(scene.settings.value(scene.source, one) is not True for one in by_name):
+        return True
+    return any(_counts_parameter(scene, part.left) for part in parts if isinstance(part, ast.Compare))
+
+
+def _counts_parameter(scene: Scene, node: ast.expr) -> bool:
+    inside = scene.source.function(node)
+    if inside is None or not isinstance(node, ast.Call) or last_word(node.func) != "len" or not node.args:
+        return False
+    return last_word(node.args[0]) in {given.arg for given in (*inside.args.args, *inside.args.kwonlyargs)}
 
 
 def _find_unused(scene: Scene) -> Iterator[Match]:

@@ -11,7 +11,7 @@ from floorit.scan.guards import When
 from floorit.scan.heat import Place
 from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.settings import Unknown
-from floorit.scan.source import argument, has_stars, is_constant
+from floorit.scan.source import argument, has_stars, is_constant, last_word
 
 _CONVOLVES = re.compile(
     r"(?:Conv|ConvTranspose|LazyConv)[123]d|timm|resnet\w*|unet\w*|mmdet\w*|mmcv|LSTM|GRU"
@@ -167,9 +167,28 @@ def _is_in_force(scene: Scene, node: ast.AST) -> bool:
     """Whether a program that trains comes to it without being asked to."""
     if not scene.programs.of(scene.source) or not scene.settings.is_reached(scene.source, node):
         return False
-    if scene.heat.of(scene.source, node) is Place.EVALUATION:
+    is_asked_for = _is_chosen(scene, node) or _is_parameter(scene, node)
+    if is_asked_for or scene.heat.of(scene.source, node) is Place.EVALUATION:
         return False
     return all(when is When.ALWAYS for when in scene.heat.conditions(scene.source, node, scene.source.tree))
+
+
+def _is_parameter(scene: Scene, node: ast.AST) -> bool:
+    """Whether it waits for a parameter of its function, and what that is can't be told."""
+    inside = scene.source.function(node)
+    names = {given.arg for given in (*inside.args.args, *inside.args.kwonlyargs)} if inside is not None else set()
+    tests = (here.test for here in scene.source.around(node) if isinstance(here, ast.If))
+    asked = [test for test in tests if isinstance(test, ast.Name) and test.id in names]
+    return any(isinstance(scene.settings.value(scene.source, test), Unknown) for test in asked)
+
+
+def _is_chosen(scene: Scene, node: ast.AST) -> bool:
+    """Whether its function is one of several in a dictionary, from which something else takes those that it needs."""
+    inside = scene.source.function(node)
+    if inside is None or isinstance(inside, ast.Lambda) or scene.heat.callers.get(scene.project.functions[inside]):
+        return False
+    tables = (table.values for table in scene.source.all(ast.Dict))
+    return any(last_word(value) == inside.name for values in tables for value in values)
 
 
 RULES = (

@@ -61,9 +61,9 @@ def _puts_on_device(scene: Scene, call: ast.Call) -> bool:
     if scene.name(call.func) in ("torch.tensor", "torch.as_tensor"):
         where = argument(call, "device")
         return where is not None and not is_constant(where, "cpu", None)
-    assert isinstance(call.func, ast.Attribute)
-    is_new = call.func.attr == "new_tensor" and argument(call, "device") is None
-    return is_new and scene.kinds.may_be_on_device(scene.source, call.func.value)
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "new_tensor":
+        return False
+    return argument(call, "device") is None and scene.kinds.may_be_on_device(scene.source, call.func.value)
 
 
 def _random_on_host(scene: Scene) -> Iterator[Match]:

@@ -1,0 +1,26 @@
+"""Lengths that are copied for `pack_padded_sequence` were on the GPU until then."""
+
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(4, 8, batch_first=True)
+
+    def forward(self, x, lengths):
+        longest = lengths.max().item()  # finds: item
+        lengths = lengths.cpu()
+        packed = pack_padded_sequence(x, lengths, batch_first=True)
+        return self.rnn(packed)[1].mean() / longest
+
+
+model = Net().cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(20):
+    loss = model(torch.randn(2, 5, 4, device="cuda"), torch.tensor([5, 3], device="cuda"))
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()

@@ -1,0 +1,1 @@
+COLLECTS = False
