@@ -87,7 +87,7 @@ def test_what_a_model_computes_without_a_loader_may_be_what_it_is_trained_on() -
     assert "trained on" in found.evidence[1]
     by_hand = look("net.py:5@forward", "train.py:8@estimate_loss", "train.py:60@<module>")
     [found] = costs_named("eval-bound", facts({"eval": [by_hand] * 30}))
-    assert found.title == "evaluation takes the time"
+    assert found.title == "evaluation takes part of the time"  # less than most of it
 
 
 def test_a_loop_that_prints_is_not_taken_for_logging() -> None:

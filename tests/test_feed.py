@@ -10,7 +10,7 @@ from conftest import recorded, report_of
 
 from floorit import usage
 from floorit.analyse import fetching, supply
-from floorit.events import Place, Sample, Usage
+from floorit.events import Place, Process, Sample, Usage
 from floorit.record import wire
 from floorit.record.sampler import _names
 
@@ -158,8 +158,14 @@ def test_receiving_is_a_limit_of_its_own() -> None:
     assert (found.saturates_at, found.limit) == (2, "receiving")
 
 
-def test_without_workers_making_and_training_take_turns() -> None:
-    assert predicted(workers=0, training=0.1).now == pytest.approx(8 / 0.2)
+def test_without_workers_it_is_what_the_training_process_makes_while_it_does_nothing_else() -> None:
+    assert predicted(workers=0, training=0.1).now == pytest.approx(8 / 0.1)
+
+
+def test_what_training_takes_of_a_core_is_not_what_an_evaluation_or_a_window_takes() -> None:
+    process = Process()
+    process.readings = [{"cpu_seconds": cpu, "backwards": steps} for cpu, steps in ((0, 0), (1, 10), (9, 11), (10, 21))]
+    assert supply._training(process) == pytest.approx(0.1)
 
 
 def look(leaf: Place) -> Sample:

@@ -255,7 +255,7 @@ def test_the_terminal_says_what_to_do_and_what_not() -> None:
     assert "workers=8" in text
     assert "rewrite load (data.py:3)" in text
     assert "(other order of data; a setting)" in text
-    assert "(same results where samples are not random, from the second epoch on; a few lines)" in " ".join(
+    assert "(same results where samples are not random, from the second epoch on; a few lines, by hand)" in " ".join(
         text.split()
     )
     assert "would not help  prefetch: the workers are 100% busy" in text

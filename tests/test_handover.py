@@ -84,3 +84,10 @@ def test_of_which_package_a_file_is() -> None:
     assert handover.package("/usr/lib/python3/dist-packages/six.py") == "six"
     assert handover.package("/env/lib/site-packages/lightning/pytorch/trainer.py") == "lightning"
     assert handover.package("/home/me/train.py") is None
+
+
+def test_the_framework_is_the_one_whose_code_was_seen() -> None:
+    by_hand = look("net.py:5", "train.py:8")
+    fitted = look("net.py:5", "lightning/loop.py:9", "train.py:60")
+    assert handover.framework([by_hand]) is None
+    assert handover.framework([by_hand, fitted]) == "lightning"

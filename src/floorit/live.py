@@ -167,7 +167,7 @@ def _is_settled(current: iterations.Iterations) -> bool:
 
 
 def _waiting(process: Process, current: iterations.Iterations) -> float:
-    recent = process.rows[current.of_row >= max(current.count - RECENT, 0)]
+    recent = process.rows[(current.of_row >= max(current.count - RECENT, 0)) & ~current.windowed]
     total = float(recent["seconds"].sum())
     return float(recent["seconds"][:, wire.DATA_WAIT].sum()) / total if total else 0.0
 

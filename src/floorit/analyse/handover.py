@@ -23,6 +23,7 @@ _PARTS = {
     "recompute": "gradients",
     "optimizer": "optimizer",
 }
+FRAMEWORKS = ("lightning", "pytorch_lightning", "transformers")
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 
 Looks = dict[str, list[Sample]]  # by phase
@@ -42,6 +43,12 @@ def package(file: str) -> str | None:
         if found:
             return inside.partition("/")[0].removesuffix(".py")
     return None
+
+
+def framework(samples: Iterable[Sample]) -> str | None:
+    """The framework whose code was seen below a line of the program's, of those whose settings fixes can change."""
+    seen = {package(place.file) for sample in samples for place in sample.stack if place.is_library}
+    return next((name for name in FRAMEWORKS if name in seen), None)
 
 
 def _drivers(looks: Looks) -> set[_Key]:

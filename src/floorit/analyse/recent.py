@@ -38,10 +38,10 @@ class Recent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look(process: Process, iterations: Iterations, shared: Process | None) -> Recent:
-    """The rows that ended within SPAN of the last; start-up is none of them."""
+    """The rows that ended within SPAN of the last; start-up is none of them, nor what the windows slowed down."""
     rows, kind = process.rows, iterations.kind
     latest = float(rows["end"][-1])
-    lately = np.flatnonzero((rows["end"] > latest - SPAN) & (iterations.of_row >= 0))
+    lately = np.flatnonzero((rows["end"] > latest - SPAN) & (iterations.of_row >= 0) & ~iterations.windowed)
     seconds = rows["seconds"][lately].astype(np.float64)
     evaluates = kind[lately] == EVAL
     spent = seconds[~evaluates].sum(axis=0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from statistics import median
+
 import msgspec
 
 from floorit.events import Process, Rows, Usage
@@ -48,7 +51,7 @@ def predict(costs: Costs, workers: int, cores: float, cpu_known: bool) -> Supply
     most = max(rate.samples_per_second for rate in rates)
     first = next(rate.workers for rate in rates if rate.samples_per_second >= FULL * most)
     limits = _limits(costs, numbers[-1], cores)
-    alone = costs.samples / (costs.making + costs.training)
+    alone = costs.samples / costs.making
     return Supply(
         now=next((rate.samples_per_second for rate in rates if rate.workers == workers), alone),
         rates=rates,
@@ -98,9 +101,13 @@ def _made(fetches: Rows, usage: Usage) -> int:
 
 
 def _training(process: Process) -> float:
-    """Seconds on a core that the training process needs for a step: between the first reading and the last."""
-    readings = process.readings
-    if len(readings) < 2 or readings[-1]["backwards"] <= readings[0]["backwards"]:
-        return 0.0
-    first, last = readings[0], readings[-1]
-    return float((last["cpu_seconds"] - first["cpu_seconds"]) / (last["backwards"] - first["backwards"]))
+    """Seconds on a core that the training process needs for a step, in the middle of the times that it was read.
+
+    Between two readings there may be an evaluation, or the windows in which torch's profiler works.
+    """
+    each = [
+        (later["cpu_seconds"] - sooner["cpu_seconds"]) / (later["backwards"] - sooner["backwards"])
+        for sooner, later in pairwise(process.readings)
+        if later["backwards"] > sooner["backwards"]
+    ]
+    return float(median(each)) if each else 0.0

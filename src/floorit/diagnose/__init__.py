@@ -25,6 +25,7 @@ class FixAdvice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     proviso: str = ""  # under which the risk is no more than that
     speedup: Estimate | None  # None: it is not for speed
     value: bool | int | float | str | None = None  # to set it to, where there is a choice
+    by_hand: bool = False  # whether nothing from outside can do it in this program
 
 
 class Rewrite(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from floorit.diagnose.thresholds import FELT, MOSTLY_ELSEWHERE, NAMED
 from floorit.events import Sample
 from floorit.stats import seconds
 
+MOST_OF_IT = 0.4  # of the step: what takes less is not said to take the time
 _UNGRADED_TITLE = "calling the model without gradient takes the time"
 
 
@@ -122,10 +123,12 @@ def finding(cost: Cost, facts: Facts) -> Finding:
     ledger = facts.ledger
     made = _around(cost, ledger)
     beside = ledger.seconds("other") * _of_own(made, ledger)
+    share = (ledger.seconds(cost.phase) + beside) / ledger.mean if ledger.mean else 0.0
+    title = _UNGRADED_TITLE if _is_ungraded(cost, facts) else cost.title
     return Finding(
         code=cost.code,
-        title=_UNGRADED_TITLE if _is_ungraded(cost, facts) else cost.title,
-        share=(ledger.seconds(cost.phase) + beside) / ledger.mean if ledger.mean else 0.0,
+        title=title if share >= MOST_OF_IT else title.replace("takes the time", "takes part of the time"),
+        share=share,
         bound=bound(facts.needs, _without(cost, made, ledger)),
         evidence=_evidence(cost, facts, beside),
         where=_where(cost, ledger, made),

@@ -39,6 +39,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     epochs: int = 1
     ranks: int = 1
     gpu_memory: int | None = None  # bytes that the GPU has
+    framework: str | None = None  # whose loop it trains in, of those that fixes reach into
     ungraded: bool = False  # whether what the model computes without gradient may be what it is trained on
 
     @property

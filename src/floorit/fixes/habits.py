@@ -76,6 +76,15 @@ def _eval(known: Known) -> Estimate | str:
     return _eval_rarer(known)
 
 
+def _of_framework(predict: Callable[[Known], Estimate | str]) -> Callable[[Known], Estimate | str]:
+    """How often something is done can be set from outside in the loop of a framework only."""
+
+    def applied(known: Known) -> Estimate | str:
+        return predict(known) if known.framework else "a loop of the program's own decides that: vary its own argument"
+
+    return applied
+
+
 FIXES = (
     Fix(
         code="anomaly",
@@ -115,6 +124,7 @@ FIXES = (
         effort="a flag",
         addresses=("logging-bound",),
         predict=_log,
+        predict_applied=_of_framework(_log),
         value=_log_value,
         takes=_TIMES_AS_RARE,
     ),
@@ -126,6 +136,7 @@ FIXES = (
         effort="a flag",
         addresses=("eval-bound",),
         predict=_eval,
+        predict_applied=_of_framework(_eval),
         value=_eval_value,
         takes=_TIMES_AS_RARE,
     ),
@@ -136,6 +147,7 @@ FIXES = (
         effort="a flag",
         addresses=("checkpoint-bound",),
         predict=_checkpoint,
+        predict_applied=_of_framework(_checkpoint),
         value=_checkpoint_value,
         takes=_TIMES_AS_RARE,
     ),

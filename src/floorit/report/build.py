@@ -13,6 +13,7 @@ from floorit.analyse import (
     callers,
     gpu,
     habits,
+    handover,
     job,
     ledger,
     limit,
@@ -262,6 +263,7 @@ def _run_facts(trained: list[Trained], stopped: bool) -> RunFacts:
         stack_samples=first.ledger.samples,
         counted_steps=found.counted,
         stopped=stopped,
+        framework=handover.framework(first.process.samples),
         ungraded="eval" in first.ledger.looks
         and callers.may_be_trained_on(first.ledger.looks, found.eval_passes, found.border == "batches"),
     )

@@ -15,6 +15,7 @@ from floorit.fixes.fix import CLAIMED, NO_LOADER
 from floorit.report.words import place, speedup
 from floorit.stats import Estimate
 
+MORE = 1.05  # times what a cost's share says: a bound that is higher counts more than the share does
 NOTHING = f"nothing whose gain can be predicted here would make it {CLAIMED - 1:.0%} faster"
 MOST_ADVICE = 3  # fixes, and fixes that would not help
 RISKS = {
@@ -58,7 +59,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def setting(self) -> str | None:
         """What `--fix` is to be given; None where it cannot be applied from outside."""
-        if self.fix is None:
+        if self.fix is None or self.fix.by_hand:
             return None
         try:
             asked.parse([self.what])
@@ -130,7 +131,8 @@ def promise(fix: FixAdvice) -> str:
     """What a fix should gain, what it does to results, and what it takes."""
     gain = f"{speedup(fix.speedup)} " if fix.speedup is not None else ""
     risk = f"{RISKS[fix.risk]} {fix.proviso}".rstrip()
-    return f"{gain}({risk}; {_EFFORTS[fix.effort]}): {fix.summary}"
+    effort = f"{_EFFORTS[fix.effort]}, by hand" if fix.by_hand else _EFFORTS[fix.effort]
+    return f"{gain}({risk}; {effort}): {fix.summary}"
 
 
 def _halved(rewrite: Rewrite) -> str:
@@ -144,4 +146,5 @@ def weight(finding: Finding) -> str:
     share = f"{finding.share:.0%} of the step"
     if finding.bound is None or finding.code in ("compute-bound", "healthy"):
         return ""  # the evidence says it, and nothing is to be gained
-    return f"{share}; without it at most {finding.bound:.2f}x faster"
+    more = " and what goes with it" if finding.bound * (1 - finding.share) > MORE else ""
+    return f"{share}; without it{more} at most {finding.bound:.2f}x faster"

@@ -48,7 +48,7 @@ def render(report: Report) -> str:
 
 
 _WHAT_IT_RESTS_ON = (
-    "Predicted from this run, not tried: from what is sure to what is possible. `floorit try` proves it."
+    "Predicted from this run, not tried: from the least to the most that is expected. `floorit try` proves it."
 )
 
 

@@ -59,6 +59,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     stack_samples: int
     counted_steps: int = 0  # of all steps, those that were counted and timed, not looked into: see record/naps.py
     stopped: bool = False  # whether --steps ended it
+    framework: str | None = None  # whose loop it trains in, of those that fixes reach into
     ungraded: bool = False  # whether what the model computes without gradient may be what it is trained on
 
 

@@ -16,13 +16,14 @@ from floorit.report.model import Missing, Report, RunFacts
 from floorit.report.words import PHASES, duration, interval, number, several, size
 from floorit.stats import seconds
 
+FEW = 10  # steps that count: fewer are said to be few before anything else
 HELD = 0.1  # of the samples in which something holds the GPU's clock down: less is not said
 SMALL = 0.005  # shares under this are not named one by one
 
 
 def of_run(run: RunFacts) -> list[str]:
     """How much was recorded."""
-    facts = [f"{run.steps:,} steps ({run.warmup_steps} of them warm-up, {seconds(run.warmup_seconds)})"]
+    facts = [f"{several(run.steps, 'step')} ({run.warmup_steps} of them warm-up, {seconds(run.warmup_seconds)})"]
     if run.epochs > 1:
         facts.append(f"{run.epochs} epochs")
     if run.accumulation > 1.01:
@@ -42,7 +43,7 @@ def of_run(run: RunFacts) -> list[str]:
 
 def warnings(report: Report) -> list[str]:
     """What makes every figure doubtful."""
-    said = []
+    said = _of_few(report)
     if report.slowdown is not None:
         said.append(of_slowdown(report.slowdown))
     elif report.run is not None and not report.run.steady:
@@ -51,6 +52,18 @@ def warnings(report: Report) -> list[str]:
         others = f"other programs kept about {report.machine.other_cores:.1f} of {report.environment.cores} cores busy"
         said.append(f"{others} and none was free: times are longer than they need be")
     return said + (_of_machine(report.machine) if report.machine is not None else [])
+
+
+def _of_few(report: Report) -> list[str]:
+    """That next to no step is left for the figures to rest on."""
+    run, step = report.run, report.step
+    if run is None or step is None or step.seconds.n >= FEW:
+        return []
+    left = step.seconds.n
+    watched = run.steps - run.warmup_steps - left
+    others = f"{run.warmup_steps} are warm-up" + (f", {watched} were watched by a window" if watched > 0 else "")
+    remedy = "train longer, or leave the windows out (--no-window)" if watched > 0 else "train longer"
+    return [f"only {left} of {several(run.steps, 'step')} count: {others}. Every figure rests on these: {remedy}"]
 
 
 def _of_machine(machine: Machine) -> list[str]:
@@ -94,8 +107,9 @@ def of_ranks(report: Report) -> list[str]:
 
 def of_job(job: Job) -> str:
     """How long all of it takes."""
-    steps = f"{job.epochs or 0:,} epochs of {job.steps_per_epoch or 0:,} steps"
-    steps = steps if job.epochs and job.steps_per_epoch else f"{job.steps:,} steps"
+    steps = several(job.steps, "step")
+    if job.epochs and job.steps_per_epoch:
+        steps = f"{several(job.epochs, 'epoch')} of {several(job.steps_per_epoch, 'step')}"
     whole = job.seconds
     spread = f" ({duration(whole.low)} to {duration(whole.high)})" if whole.low < whole.high else ""
     shares = ", ".join(f"{part.what} {part.share:.0%}" for part in job.shares if part.share >= SMALL)

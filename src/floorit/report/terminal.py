@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import TextIO
 
 from rich.console import Console, Group, RenderableType
@@ -244,7 +245,7 @@ def _missing(report: Report) -> list[RenderableType]:
 
 
 def _footer(report: Report) -> list[RenderableType]:
-    folder = relative(report.record)
+    folder = shlex.quote(relative(report.record))
     code = report.program.exit_code
     ended = [] if code in (0, None) else [Text(f"the program ended with exit code {code}", style="yellow")]
     return [*ended, Text(f"record and report.json in {folder}; again with: floorit report {folder}", style="dim")]

@@ -58,7 +58,7 @@ def number(value: float) -> str:
 
 def several(count: int, noun: str) -> str:
     """A count with its noun."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def size(value: int | None) -> str:
