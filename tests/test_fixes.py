@@ -15,6 +15,7 @@ from simulation import Program
 from floorit import plan
 from floorit.analyse.gpu import Gpu, Kind
 from floorit.analyse.ledger import Entry, Line
+from floorit.analyse.operations import Operation
 from floorit.analyse.settings import Setting
 from floorit.analyse.syncs import SyncPoint
 from floorit.diagnose import Finding
@@ -85,6 +86,22 @@ def test_each_is_described() -> None:
 STARVED = CPU.but(batch=0.300, workers=2)
 # Nine tenths of a batch are putting it together, which is not the same for any two.
 COLLATING = {"fetch_seconds": 0.030, "collate_seconds": Estimate(value=0.270, low=0.27, high=0.27, n=100)}
+# A file is read in `load`; most of a sample is made of it elsewhere, at random.
+READING = Operation(
+    name="cv2.imread",
+    kind="decoding",
+    setting=None,
+    flag=None,
+    calls=1.0,
+    seconds=Estimate(value=0.001, low=0.001, high=0.001, n=8),
+    share=0.25,
+    shape=None,
+    dtype=None,
+    result=None,
+    matrix=None,
+    threads=None,
+    where=line(1.0),
+)
 GAINS = [
     ("workers", known(STARVED), 2.0, 4.2),
     ("workers", known(CPU.but(batch=0.037)), 1.7, 2.1),
@@ -92,6 +109,12 @@ GAINS = [
     ("in-order", known(STARVED, loader={"busy_share": 0.8}), 1.05, 1.25),
     ("decode-cache", known(STARVED, where=[line(0.5), line(0.1), line(0.2, "crop")]), 2.3, 2.7),
     ("decode-cache", known(STARVED, where=[line(0.9)], loader=COLLATING), 1.05, 1.15),
+    (
+        "decode-cache",
+        known(STARVED, where=[line(0.6, "augment"), line(0.3)], loader={"operations": [READING]}),
+        1.35,
+        1.5,
+    ),
     ("persistent", known(STARVED.but(epoch=20), epochs=20, host={"epoch_gap": 0.030}), 1.05, 1.3),
     ("worker-threads", known(STARVED, shares={"oversubscribed": 0.0}), 1.05, 1.12),
     ("pin", known(COPYING), 1.1, 1.6),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from floorit.analyse.input import Workers
 from floorit.analyse.ledger import heaviest_function
 from floorit.analyse.needs import Range
 from floorit.analyse.stepmodel import Change, bound, gain, without
@@ -116,8 +117,20 @@ def _decode_cache(known: Known) -> Estimate | str:
     # A sample can be kept, a batch cannot: which samples it has changes with each epoch.
     kept = known.workers.dataset_share
     most = 1.0 if kept is None else kept
-    spared = (sum(line.share for line in where), function.share, where[0].share / 2)
+    likely = _of_reading(known.workers) or function.share
+    spared = (max(sum(line.share for line in where), likely), likely, min(where[0].share / 2, likely))
     return gain(known.needs, Change(loader=Range(*(1 - min(part, most) for part in spared))))
+
+
+def _of_reading(workers: Workers) -> float:
+    """Of making samples, what passes in functions that read files: that is likely the same every time.
+
+    What others do to a sample may be random. 0 where no file was seen to be read.
+    """
+    reads = [op for op in workers.operations if op.kind in _READ]
+    functions = {(op.where.file, op.where.function) for op in reads if op.where is not None}
+    inside = sum(line.share for line in workers.where if (line.file, line.function) in functions)
+    return max(inside, sum(op.share for op in reads))
 
 
 def _decode_cache_applied(known: Known) -> Estimate | str:
