@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from floorit.analyse.iterations import BETWEEN, EVAL, Iterations
+from floorit.analyse.iterations import Iterations
 from floorit.analyse.ledger import ORDER, Entry
+from floorit.analyse.series import find
 from floorit.events import Process
 from floorit.record import wire
 from floorit.stats import Estimate, Floats, mean
@@ -18,7 +19,6 @@ from floorit.stats import Estimate, Floats, mean
 MOST_BINS = 1000
 MOST_SINGLES = 200
 LONG = 3.0  # times the median step: longer ones are kept singly
-_NAMED = [wire.PHASES.index(name) for name in ("logging", "checkpoint", "epoch_gap", "eval")]
 
 
 class Single(msgspec.Struct, frozen=True):
@@ -75,24 +75,9 @@ def examine(process: Process, iterations: Iterations, ledger: list[Entry]) -> St
 
 def _by_phase(process: Process, iterations: Iterations, ledger: list[Entry]) -> Floats:
     """Seconds of each step in each phase of the ledger's order, with what lies between it and the next."""
-    rows, kind, of_row = process.rows, iterations.kind, iterations.of_row
-    seconds = rows["seconds"].astype(np.float64)
-    evaluates = kind == EVAL
-    whole = seconds[evaluates].sum(axis=1)
-    seconds[evaluates] = 0.0
-    seconds[evaluates, wire.EVAL] = whole
-    last = int(np.flatnonzero(kind != BETWEEN)[-1])  # after it comes the program's end: see analyse/ledger.py
-    named = seconds[last + 1 :, _NAMED]
-    seconds[last + 1 :] = 0.0
-    seconds[last + 1 :, _NAMED] = named
-    counts = of_row >= 0
-    table = np.stack(
-        [
-            np.bincount(of_row[counts], weights=seconds[counts, phase], minlength=iterations.count)
-            for phase in range(len(wire.PHASES))
-        ],
-        axis=1,
-    )
+    steps = find(process, iterations)
+    table = np.zeros((iterations.count, len(wire.PHASES)))
+    np.add.at(table, steps.step, steps.phases)
     found = dict(zip(wire.PHASES, table.T, strict=True))
     known = _attributed(ledger)
     found["unattributed"] = found["other"] * (1 - known)
