@@ -154,6 +154,12 @@ def test_of_anomaly_detection_a_part_is_timed_and_nothing_bounds_the_rest() -> N
     assert "at least 1.11x as fast" in found.evidence[0]
 
 
+def test_traces_that_are_noted_when_the_program_ends_count_up_to_the_last_step() -> None:
+    traces = [(15.0, 3.0), (20.5, 0.5), (21.0, 9.0)]
+    [found] = debugging.find(with_switch("detect_anomaly", {"backward": [TRAINS] * 30}, traces))
+    assert found.share == pytest.approx(0.1)
+
+
 @pytest.mark.parametrize("name", ["CUDA_LAUNCH_BLOCKING", "detect_anomaly"])
 def test_what_a_switch_costs_that_was_not_timed_is_not_known(name: str) -> None:
     [found] = debugging.find(with_switch(name, {}, [(11.0, 0.9)]))
