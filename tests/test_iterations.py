@@ -308,3 +308,12 @@ def test_a_loop_over_batches_that_were_read_before_it_has_steps_of_its_own():
 def test_a_read_ahead_batch_that_the_loop_never_gets_to_is_no_step():
     found = idle(Rows().start()).train(20).train(20, iterator=2).find()
     assert (found.count, found.samples.tolist()) == (40, [8] * 40)
+
+
+def test_an_evaluation_between_a_batch_and_its_work_is_no_read_ahead():
+    """The work on that batch falls into the row that ends the evaluation's pass."""
+    rows = Rows().start()
+    for number in range(4):
+        rows.add(backwards=0, steps=0, flags=0).evaluate(2 + number).add(EXHAUSTED, 2 + number, samples=0).train(4)
+    found = rows.end_pass().find()
+    assert found.count == 20

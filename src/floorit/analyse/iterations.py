@@ -146,6 +146,8 @@ def _follow_read_ahead(rows: Rows, training: set[int], begins: Bools, ended: Boo
     for first, last in _rows_of_passes(rows):
         if not idle[first] or int(rows["iterator"][first]) not in training:
             continue
+        if rows["iterator"][min(first + 1, last)] != rows["iterator"][first]:
+            continue  # it evaluates before it works on its first batch
         own = first + np.flatnonzero(rows["iterator"][first : last + 1] == rows["iterator"][first])
         asked, works = own[rows["opened"][own] == replay.BATCH], own[rows["backwards"][own] > 0]
         if len(works) != len(asked) and idle[asked].all():
