@@ -95,11 +95,7 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
     workers = loader_input.describe(
         first.process, reader.workers_of(first.process), first.iterations, run.usage, _cores(first.process, run)
     )
-    vital = machine.describe(vitals.load(folder), *trainings.stretch(first), besides=trainings.watched(first))
-    if vital is not None:
-        vital = machine.beside(vital, run.environment.cores, run.cpu_seconds, run.seconds)
-        vital = machine.with_neighbours(vital, sum(map(trainings.used_cuda, reader.run())))
-        vital = machine.with_room(vital, run.headroom)
+    vital = _machine(first, folder, run, reader)
     watched, unwatched = windows.of_gpu(first, reader.folder, run, vital)
     second = floors.second_run(folder, run.floor)
     counted = limit.count(second.process, second.iterations) if isinstance(second, Trained) else None
@@ -173,6 +169,16 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
         ranks=_ranks(trained, together) if trained[1:] else [],
         late_rank=together.late if together is not None else None,
     )
+
+
+def _machine(first: Trained, folder: Path, run: RunFile, reader: RecordReader) -> machine.Machine | None:
+    """What the machine did while the first rank trained, and what it was short of."""
+    found = machine.describe(vitals.load(folder), *trainings.stretch(first), besides=trainings.watched(first))
+    if found is None:
+        return None
+    found = machine.beside(found, run.environment.cores, run.cpu_seconds, run.seconds)
+    found = machine.with_neighbours(found, sum(map(trainings.used_cuda, reader.run())))
+    return machine.with_room(found, run.headroom)
 
 
 def _ranks(trained: list[Trained], together: ranks.Together | None) -> list[Rank]:
