@@ -54,7 +54,7 @@ MAY_IMPORT = {
     },
     "live": {"analyse", "events", "replay", "record"},
     "recipe": {"fixes"},
-    "tune": {"analyse", "events", "fixes", "recipe", "report", "runfile", "scan", "stats", "trial"},
+    "tune": {"analyse", "declared", "events", "fixes", "recipe", "report", "runfile", "scan", "stats", "trial"},
     "demo": {"truth"},
     "commandline": {"__init__", "demo", "fixes", "trial", "truth", "tune"},
     "cli": {
@@ -110,7 +110,7 @@ MAY_INSTALL = {
     "rates": {"msgspec"},
     "sandbox": {"msgspec", "psutil"},
     "floorrun": {"msgspec"},
-    "trial": {"msgspec", "numpy", "rich", "yaml"},
+    "trial": {"msgspec", "numpy", "psutil", "rich", "yaml"},
     "recipe": {"tomli"},
     "tune": {"libcst", "msgspec", "rich"},
     "imagebench": {"PIL", "cv2", "numpy", "torch", "torchvision"},

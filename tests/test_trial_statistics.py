@@ -205,7 +205,7 @@ def test_where_time_is_spared_an_arm_without_a_gain_is_left():
     state = State(cwd="", arms=arms, steps=STEPS)
     state.pilot = run(state.base)
     asked = {"budget": BUDGET, "dice": random.Random(0), "told": lambda text: None}
-    conduct.conduct(state, run, lambda state: None, spares=True, **asked)
+    conduct.conduct(state, run, lambda state: None, sought="speed", **asked)
     assert [len(state.pairs(arm)) for arm in state.changed] == [statistics.FEWEST, conduct.HOPE]
     conduct.conduct(state, run, lambda state: None, **asked)
     assert len(state.pairs(arms[2])) >= statistics.FEWEST

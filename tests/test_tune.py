@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from conftest import FLOORIT, PYTHON, clean_environment
 
@@ -23,8 +24,7 @@ from floorit.report import terminal
 from floorit.stats import Estimate
 from floorit.trial import attempt, guard, verdict
 from floorit.trial.trial import Trial
-from floorit.tune import candidates, patch, search
-from floorit.tune.table import render
+from floorit.tune import candidates, patch, probing, search, sizes, table
 
 COMMAND = ["train.py"]
 RUN = 10.0  # seconds of one
@@ -50,6 +50,12 @@ class World:
         self.interrupts_at = 0
         self.fails_at = 0
         self.budgets: list[float] = []
+        self.saves: dict[str, Any] = {}  # the value of a fix that takes less memory
+        self.peak: Any = lambda fixes: None  # bytes, of the fixes in force
+        self.with_room: dict[str, float] = {}  # what a fix for which there is no room should gain if there were
+        self.sizes: dict[str, Any] = {}  # (rate of a size, what it takes) by what is added; what was run
+        self.sized: list[tuple[str, int]] = []
+        self.limit = 0
 
     def fixes(self) -> dict[str, Fix]:
         return {code: self._fix(code) for code in self.predicted}
@@ -67,9 +73,14 @@ class World:
             effort="a flag",
             addresses=(),
             predict=predict,
-            value=(lambda known: next(self.values)) if code == "workers" else None,
+            predict_with_room=(lambda known: estimate(self.with_room[code])) if code in self.with_room else None,
+            value=(lambda known: next(self.values)) if code == "workers" else self._off(code),
+            saves=(lambda known: self.saves[code]) if code in self.saves else None,
             takes=whole(1, 64) if code == "workers" else SWITCH_ON,
         )
+
+    def _off(self, code: str) -> Any:
+        return (lambda known: False) if code in self.with_room else None
 
     def gain(self, code: str, on: set[str]) -> float:
         gain = self.true.get(code, 1.0)
@@ -82,9 +93,10 @@ class World:
         on = set(arms[0].fixes)
         folder.mkdir(parents=True, exist_ok=True)
         self.budgets.append(terms.budget)
-        self.seen[folder] = on
-        pilot = Trial(arm=arms[0].name, state="ran", seconds=RUN)
-        arms = [arms[0], *(choose(on, pilot) if choose is not None else arms[1:])]
+        self.seen[folder] = Seen(on)
+        pilot = Trial(arm=arms[0].name, state="ran", seconds=RUN, samples=8.0)
+        known = Seen(on)
+        arms = [arms[0], *(choose(known, pilot) if choose is not None else arms[1:])]
         self.stages.append((sorted(on), [arm.name for arm in arms[1:]]))
         trials = 5 + 5 * len(arms)
         return attempt.Result(
@@ -125,9 +137,48 @@ class World:
             not_predicted=None,
             parity=guard.Parity(status=status, reason=status),
             pairs=[],
-            memory=verdict.Memory(a=None, b=None),
+            memory=verdict.Memory(a=self.peak({}), b=self.peak(arm.fixes)),
             startup=verdict.Startup(a=None, b=None, b_first=None, pays_after=None),
         )
+
+
+class Seen(set):
+    """What is known of a run: the fixes in force in it."""
+
+    def setting(self, name: str) -> Any:
+        return 8 if name == "batch_size" else None
+
+
+class Probed:
+    """Stands for the processes that sizes are run in."""
+
+    world: World
+
+    def __init__(self, folder, terms, dress, stream, room):
+        self._folder, self._dress = folder, dress
+
+    def find(self, own, pilot, most, savers):
+        limits = {"gpu": self.world.limit}
+        seen: list[sizes.Size] = []
+        while (size := sizes.next_size(own, seen, limits, most)) is not None:
+            seen.append(self._run("", size))
+        found = sizes.choose(own, seen, limits, most)
+        beside = {}
+        if found.by == "memory":
+            for saver in savers:
+                (label,) = asked.written(saver.changes)
+                beside[label] = [self._run(label, 2 * max(s.size for s in seen if sizes.fits(s, limits)))]
+        found = msgspec.structs.replace(found, beside=beside)
+        saved = probing.Saved(limits=limits, found=found)
+        (self._folder / probing.NAME).write_bytes(msgspec.json.encode(saved))
+        return found
+
+    def _run(self, label, size):
+        self.world.sized.append((label, size))
+        rate, peak = self.world.sizes[label]
+        if peak(size) > self.world.limit:
+            return sizes.Size(size=size, state="out of memory", reason="CUDA ran out of memory")
+        return sizes.Size(size=size, state="ran", rate=rate(size), peaks={"gpu": peak(size)}, seconds=1.0)
 
 
 @pytest.fixture
@@ -136,9 +187,11 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(search.attempt, "attempt", made.attempt)
     monkeypatch.setattr(search.attempt, "known_of", lambda folder: made.seen[folder])
     monkeypatch.setattr(asked, "APPLICABLE", _Live(made.fixes))
+    monkeypatch.setattr(Probed, "world", made, raising=False)
+    monkeypatch.setattr(search.probing, "Probe", Probed)
     finding = SimpleNamespace(code="input-bound")
     shares = [SimpleNamespace(what="training", seconds=90.0), SimpleNamespace(what=START, seconds=10.0)]
-    job = SimpleNamespace(seconds=estimate(100.0), shares=shares)
+    job = SimpleNamespace(seconds=estimate(100.0), shares=shares, steps_per_epoch=10_000)
     report = SimpleNamespace(floor=SimpleNamespace(gap=1.5), findings=[finding], job=job)
     monkeypatch.setattr(search.build, "build", lambda folder: report)
     monkeypatch.setattr(search, "_with_patch", lambda result, folder, stack: result)  # there is no program here
@@ -161,13 +214,13 @@ class _Live(dict):
 
 def tuned(folder: Path, budget: float = 3600.0, goal: candidates.Goal = "balanced", **more: Any) -> search.Result:
     terms = attempt.Terms(steps=None, budget=budget, in_place=False, quiet=True)
-    wanted = search.Asked(command=more.get("command", COMMAND), goal=goal, allowed=more.get("allowed", []), terms=terms)
-    return search.tune(wanted, folder, io.StringIO())
+    own = {"command": COMMAND, "allowed": [], **more}
+    return search.tune(search.Asked(goal=goal, terms=terms, **own), folder, io.StringIO())
 
 
 def drawn(result: search.Result) -> str:
     stream = io.StringIO()
-    terminal.draw(render(result), stream)
+    terminal.draw(table.render(result), stream)
     return stream.getvalue()
 
 
@@ -247,12 +300,17 @@ def test_results_that_are_not_known_to_be_the_same_are_not_kept(world, tmp_path,
 
 @pytest.mark.parametrize(
     ("goal", "allowed", "kept"),
-    [("balanced", [], ["fused"]), ("speed", [], ["fused", "workers"]), ("speed", ["training"], ["batch", "fused"])],
+    [
+        ("balanced", [], ["fused"]),
+        ("speed", [], ["fused", "workers"]),
+        ("speed", ["training"], ["accumulate", "fused"]),
+    ],
 )
 def test_the_goal_says_what_may_happen_to_results(world, tmp_path, goal, allowed, kept):
-    world.predicted = {"fused": 1.2, "workers": 1.5, "batch": 9.0}
-    world.risks = {"fused": "rounding", "workers": "order", "batch": "training"}
-    world.true = {"fused": 1.2, "workers": lambda on: 1.0 if "batch" in on else 1.5, "batch": 3.0}
+    world.predicted = {"fused": 1.2, "workers": 1.5, "accumulate": 9.0}
+    world.risks = {"fused": "rounding", "workers": "order", "accumulate": "training"}
+    world.true = {"fused": 1.2, "workers": lambda on: 1.0 if "accumulate" in on else 1.5, "accumulate": 3.0}
+    world.sizes, world.limit = {"": (lambda size: 1.0, lambda size: 1)}, 10  # no other size is faster
     result = tuned(tmp_path, goal=goal, allowed=allowed)
     assert sorted(fix.code for fix in result.stack) == sorted(kept)
 
@@ -260,7 +318,8 @@ def test_the_goal_says_what_may_happen_to_results(world, tmp_path, goal, allowed
 def test_of_two_that_should_gain_alike_the_safer_is_first(world):
     world.predicted = {"fused": 1.5, "pin": 1.49}
     world.risks = {"fused": "rounding"}
-    assert [c.code for c in candidates.find(set(), {}, (), ("exact", "rounding"))] == ["pin", "fused"]
+    found = candidates.find(Seen(), {}, (), ("exact", "rounding"), "balanced")
+    assert [list(one.changes) for one in found] == [["pin"], ["fused"]]
 
 
 def test_it_ends_with_the_budget_and_leaves_room_for_the_proof(world, tmp_path):
@@ -332,6 +391,143 @@ def test_a_folder_is_that_of_one_search(world, tmp_path):
     tuned(tmp_path)
     with pytest.raises(OutputError):
         tuned(tmp_path, command=["other.py"])
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+
+
+def less(**shares: float) -> Any:
+    """A peak of 1000, of which each fix in force leaves a share."""
+
+    def peak(fixes: dict[str, Any]) -> int:
+        left = 1000.0
+        for code in fixes:
+            left *= shares.get(code.replace("-", "_"), 1.0)
+        return round(left)
+
+    return peak
+
+
+def test_the_smallest_peak_that_is_fast_enough_is_kept(world, tmp_path):
+    """Recomputing saves most, and costs more than may be."""
+    world.predicted = dict.fromkeys(("recompute", "amp", "set-to-none", "pin"), 1.0)
+    world.saves = {"recompute": True, "amp": "bf16", "set-to-none": True}
+    world.true = {"recompute": 0.8, "amp": 1.0, "set-to-none": 0.99}
+    world.peak = less(recompute=0.4, amp=0.6, set_to_none=0.9, pin=0.1)
+    result = tuned(tmp_path, goal="memory")
+    assert world.stages[0] == ([], ["recompute=on", "amp=bf16", "set-to-none=on"])
+    assert [fix.code for fix in result.stack] == ["amp", "set-to-none"]
+    assert result.is_proven
+    assert result.proof.memory.both == (1000, 540)
+    words = [table.verdict(result, result.stages[0], outcome) for outcome in result.stages[0].outcomes]
+    assert words == ["less memory, too slow", "less memory, kept", "less memory"]
+    assert "540 B of memory instead of 1,000 B" in drawn(result)
+    assert 'amp = "bf16"' in (tmp_path / recipe.NAME).read_text()
+
+
+@pytest.mark.parametrize(("speed", "kept"), [(0.98, True), (0.96, False), (0.90, False)])
+def test_what_may_be_slower_than_95_per_cent_is_not_kept(world, tmp_path, speed, kept):
+    """The whole interval counts, which here reaches from 98 to 102 % of the speed."""
+    world.predicted, world.saves, world.true = {"recompute": 1.0}, {"recompute": True}, {"recompute": speed}
+    world.peak = less(recompute=0.4)
+    result = tuned(tmp_path, goal="memory")
+    assert bool(result.stack) is kept
+    assert result.is_proven is kept
+
+
+def test_small_losses_of_speed_add_up(world, tmp_path):
+    """Each by itself would be fast enough, both together are not."""
+    world.predicted, world.saves = {"recompute": 1.0, "amp": 1.0}, {"recompute": True, "amp": "bf16"}
+    world.true = {"recompute": 0.975, "amp": 0.975}
+    world.peak = less(recompute=0.4, amp=0.6)
+    assert [fix.code for fix in tuned(tmp_path, goal="memory").stack] == ["recompute"]
+
+
+def test_what_saves_nothing_or_spoils_results_is_not_kept(world, tmp_path):
+    world.predicted = dict.fromkeys(("recompute", "amp", "set-to-none"), 1.0)
+    world.saves = {"recompute": True, "amp": "bf16", "set-to-none": True}
+    world.peak = less(recompute=0.99, amp=0.5, set_to_none=0.5)
+    world.parity = {"amp": "changed", "set-to-none": "unverified"}
+    result = tuned(tmp_path, goal="memory")
+    assert not result.stack
+    assert "nothing was proven to take less memory" in drawn(result)
+
+
+# -- the size of batches ----------------------------------------------------------------------------------------------
+
+
+def rising(size: int) -> float:
+    return size / (1 + 0.02 * size)
+
+
+def test_a_size_is_looked_for_once_other_fixes_are_through_and_proven(world, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    world.predicted, world.true = {"workers": 2.0, "batch": 1.0}, {"workers": 1.5, "batch": 2.0}
+    world.risks = {"batch": "training"}
+    world.sizes, world.limit = {"": (lambda size: min(size, 32), lambda size: 10 * size)}, 10_000
+    result = tuned(tmp_path, goal="speed", allowed=["training"])
+    assert [stage for stage in world.stages[:2]] == [([], ["workers=2"]), (["workers"], ["batch=32"])]
+    assert world.sized == [("", 8), ("", 16), ("", 32), ("", 64)]
+    assert {fix.code: fix.value for fix in result.stack} == {"workers": 2, "batch": 32}
+    assert result.stages[1].sizes.by == "knee"
+    assert "batches of 32" in drawn(result)
+
+
+def test_without_leave_no_size_is_looked_for(world, tmp_path):
+    world.predicted = {"workers": 1.0}
+    tuned(tmp_path, goal="speed")
+    assert world.sized == []
+
+
+def test_a_size_can_be_the_programs_own_argument(world, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    world.predicted, world.true = {"pin": 1.5, "batch": 1.0}, {"pin": 1.2}
+    seen = []
+    own = world._speed
+    monkeypatch.setattr(
+        world, "_speed", lambda gain, status: "faster" if seen and "64" in seen[-1] else own(gain, status)
+    )
+    outcome = world.outcome
+
+    def watched(arm, on):
+        seen.append(arm.command)
+        return msgspec.structs.replace(outcome(arm, on), command=arm.command)
+
+    monkeypatch.setattr(world, "outcome", watched)
+    world.sizes, world.limit = {"": (rising, lambda size: 10 * size)}, 700
+    command = ["train.py", "--bs", "8", "--epochs", "64"]
+    own_words = {"command": command, "allowed": ["training"], "batch_arg": "--bs {}"}
+    result = tuned(tmp_path, goal="speed", **own_words)
+    assert ["train.py", "--bs", "64", "--epochs", "64"] in seen
+    assert {fix.code: fix.value for fix in result.stack} == {"pin": True, "batch": 64}
+    assert recipe.read(tmp_path / recipe.NAME) == {"pin": True}
+    assert "train.py --bs 64 --epochs 64" in drawn(result).replace("\n", " ")
+
+
+def test_what_makes_room_is_tried_with_what_needs_it(world, tmp_path):
+    """Memory ends at 32; with half the state there is room for 64, which is faster still."""
+    world.predicted = dict.fromkeys(("batch", "optimizer-8bit"), 1.0)
+    world.risks = dict.fromkeys(world.predicted, "training")
+    world.saves = {"optimizer-8bit": True}
+    world.sizes = {"": (rising, lambda size: 20 * size), "optimizer-8bit=on": (rising, lambda size: 10 * size)}
+    world.limit, world.true = 660, {"batch": 1.6, "optimizer-8bit": lambda on: 1.2 if "batch" in on else 1.0}
+    world.order = ["batch", "optimizer-8bit"]
+    result = tuned(tmp_path, goal="speed", allowed=["training"])
+    assert world.stages[0][1] == ["optimizer-8bit=on batch=64", "batch=32"]
+    assert {fix.code: fix.value for fix in result.stack} == {"optimizer-8bit": True, "batch": 64}
+
+
+def test_what_only_lacks_room_is_predicted_with_what_makes_it(world, tmp_path):
+    world.predicted = {"recompute": 1.0, "optimizer-8bit": 1.0}
+    world.risks = {"optimizer-8bit": "training"}
+    world.saves, world.with_room = {"optimizer-8bit": True}, {"recompute": 1.4}
+    world.true = {"recompute": lambda on: 1.4 if "optimizer-8bit" in on else 1.0}
+    world.order = ["optimizer-8bit", "recompute"]
+    world.sizes, world.limit = {"": (lambda size: 1.0, lambda size: 1)}, 10
+    result = tuned(tmp_path, goal="speed", allowed=["training"])
+    assert world.stages[0][1] == ["optimizer-8bit=on recompute=off"]
+    assert result.is_proven
+    assert len(result.stack) == 2
 
 
 # -- floorit.toml -----------------------------------------------------------------------------------------------------

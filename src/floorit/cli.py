@@ -41,6 +41,7 @@ from floorit.scan.finding import Finding
 from floorit.trial import arms, attempt, store
 from floorit.trial.table import render as render_trials
 from floorit.truth import Scale
+from floorit.tune import result as searched
 from floorit.tune import search
 from floorit.tune.table import render as render_search
 
@@ -100,13 +101,23 @@ def _try(options: argparse.Namespace) -> int:
 def _tune(options: argparse.Namespace) -> int:
     if not options.command:
         raise UsageError("what is to be tuned? For example: floorit tune train.py")
-    if options.allow and options.goal != "speed":
-        raise UsageError("--allow training goes with --goal speed")
+    if options.allow and options.goal == "balanced":
+        raise UsageError("--allow training goes with --goal speed or --goal memory")
+    if options.batch_arg is not None and not (options.allow and options.goal == "speed"):
+        raise UsageError("--batch-arg goes with --goal speed --allow training")
+    if options.batch_arg is not None and "{}" not in options.batch_arg:
+        raise UsageError("--batch-arg needs {} where the size is to stand, as in: --batch-arg '--batch-size {}'")
     launch.resolve(options.command)
     folder = _trials_folder(options, search.ASKED)
-    wanted = search.Asked(command=options.command, goal=options.goal, allowed=options.allow, terms=_terms(options))
+    wanted = searched.Asked(
+        command=options.command,
+        goal=options.goal,
+        allowed=options.allow,
+        batch_arg=options.batch_arg,
+        terms=_terms(options),
+    )
     result = search.tune(wanted, folder, sys.stderr)
-    _tell(options, search.to_json(result), render_search(result))
+    _tell(options, searched.to_json(result), render_search(result))
     if result.stages:
         from floorit.tune import page  # as in _draw_page
 

@@ -19,7 +19,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 _TAKE_VALUES = {
     "run": {"--out", "--steps", "--warmup", "--fix", "--with"},
     "try": {"--out", "--steps", "--fix", "--vary", "--budget", "--risk"},
-    "tune": {"--out", "--steps", "--goal", "--allow", "--budget"},
+    "tune": {"--out", "--steps", "--goal", "--allow", "--budget", "--batch-arg"},
 }
 _Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -58,6 +58,8 @@ examples:
   floorit tune --budget 30m -- python -m mypkg.train --config c.yaml
   floorit tune --goal speed train.py                      also what changes the order of the data
   floorit tune --goal speed --allow training train.py     also what changes training: batch size, accumulation
+  floorit tune --goal speed --allow training --batch-arg "--batch-size {}" train.py
+  floorit tune --goal memory train.py                     less memory, at no less than 95% of the speed
 
 The program runs many times, shortly and unedited. What should help most is tried first, what is proven faster with its
 results intact is kept, then the program is looked at anew. What the runs write is thrown away. At the end, floorit.toml
@@ -245,10 +247,21 @@ def _add_tune(verbs: _Verbs) -> None:
         "--goal",
         choices=list(GOALS),
         default="balanced",
-        help="balanced: results stay the same up to rounding (default); speed: the order of the data may change, too",
+        help="balanced: results stay the same up to rounding (default); speed: the order of the data may change, too;"
+        " memory: the smallest peak at no less than 95%% of the speed, results as in balanced",
     )
     tuned.add_argument(
-        "--allow", action="append", default=[], choices=["training"], help="with --goal speed: changes of training, too"
+        "--allow",
+        action="append",
+        default=[],
+        choices=["training"],
+        help="with --goal speed or memory: changes of training, too; with speed, a size of batches is looked for",
+    )
+    tuned.add_argument(
+        "--batch-arg",
+        metavar="WORDS",
+        help="the program's own argument for the size of batches, {} for the size: '--batch-size {}'"
+        " (default: floorit changes the loader, and the learning rate with it)",
     )
     _add_terms(tuned, SEARCH_BUDGET, "tune.json")
     tuned.set_defaults(verb="tune")

@@ -164,6 +164,7 @@ FIXES = (
         setting="autocast",
         predict=_amp,
         value=lambda known: "bf16",
+        saves=lambda known: "bf16" if known.setting("autocast") in (None, "off") else None,
         takes=values.one_of("bf16", "fp16", default="bf16"),
         popular=True,
     ),
@@ -241,6 +242,7 @@ FIXES = (
         effort="a flag",
         addresses=("optimizer-bound",),
         predict=_set_to_none,
+        saves=lambda known: True,
         takes=values.ONLY_ON,
     ),
 )

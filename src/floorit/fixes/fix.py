@@ -79,8 +79,10 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[str, ...]  # findings that it is an answer to
     predict: Callable[[Known], Estimate | str]
     predict_applied: Callable[[Known], Estimate | str] | None = None  # from outside, where that is not all of it
+    predict_with_room: Callable[[Known], Estimate | str] | None = None  # where others free memory that it takes
     value: Callable[[Known], Value] | None = None  # to set it to, where there is a choice
     setting: str | None = None  # of the report, that it changes
+    saves: Callable[[Known], Value] | None = None  # the value that takes less memory; None: none does here
     takes: Values | None = None  # what it can be applied with from outside; None: it can only be advised
     popular: bool = False  # worth saying that it will not help
 

@@ -16,11 +16,15 @@ _LARGEST = 1 << 20
 
 
 def _recompute(known: Known) -> Estimate | str:
-    if not known.needs.host.get("recompute"):
-        return "nothing is recomputed"
     used = known.memory_used
     if used is not None and used > _FULL:
         return f"the peak is {used:.0%} of the GPU's memory: there is no room for what recomputing saves"
+    return _if_there_were_room(known)
+
+
+def _if_there_were_room(known: Known) -> Estimate | str:
+    if not known.needs.host.get("recompute"):
+        return "nothing is recomputed"
     return gain(known.needs, Change(phases={"recompute": 0.0}))
 
 
@@ -81,7 +85,9 @@ FIXES = (
         effort="a few lines",
         addresses=("recompute-bound",),
         predict=_recompute,
+        predict_with_room=_if_there_were_room,
         value=lambda known: False,
+        saves=lambda known: None if known.needs.host.get("recompute") else True,
         takes=values.SWITCH_OFF,
     ),
     Fix(
@@ -123,6 +129,7 @@ FIXES = (
         effort="a few lines",
         addresses=("out-of-memory",),
         predict=_eight_bits,
+        saves=lambda known: True if known.on_gpu else None,
         takes=values.ONLY_ON,
     ),
 )

@@ -47,6 +47,7 @@ FIXES = (
         addresses=("comm-bound",),
         predict=lambda known: _of_ddp(known, "ddp.gradient_as_bucket_view"),
         value=lambda known: True,
+        saves=lambda known: True if known.setting("ddp.gradient_as_bucket_view") is False else None,
         takes=values.ONLY_ON,
     ),
     Fix(

@@ -83,6 +83,7 @@ LOSS_KNOWN, WITH_ANOMALY, WITHOUT_ACCUMULATING = 1, 2, 4
 REPLAY = "FLOORIT_REPLAY"
 # The environment variable that asks for fixes as overrides: {code: value}.
 FIXES = "FLOORIT_FIXES"
+CAP = "memory-cap"  # among them: the share of the memory that is free as the program starts, which it may have
 # The environment variable that asks for the losses: {"jitter": relative size of a rounding error to plant, or 0}.
 LOSSES = "FLOORIT_LOSSES"
 DATA_REPLAY = "data-replay"  # its name, where it fails

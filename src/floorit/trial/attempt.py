@@ -36,7 +36,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     budget: float  # seconds
     in_place: bool
     quiet: bool
-    spares: bool = False  # time, on what shows no gain at first
+    sought: conduct.Sought | None = None  # time is spared on what shows none of it at first
 
 
 Predict: TypeAlias = Callable[[Arm, Known | None], Estimate | str]
@@ -99,7 +99,7 @@ def attempt(
     progress = Progress(stream, quiet=terms.quiet, budget=terms.budget)
     progress.count(state.seconds())
     interrupted = False
-    with _place(folder, terms) as kept, _ending_as_interrupted():
+    with place(folder, terms) as kept, _ending_as_interrupted():
         try:
             _conduct(state, folder, kept, terms, progress, choose)
         except KeyboardInterrupt:
@@ -115,7 +115,7 @@ def attempt(
 
 
 @contextmanager
-def _place(folder: Path, terms: Terms) -> Iterator[Sandbox | None]:
+def place(folder: Path, terms: Terms) -> Iterator[Sandbox | None]:
     """Where the program's writes go: None is where they always do."""
     if terms.in_place:
         yield None
@@ -151,6 +151,7 @@ def _conduct(
     if not state.changed:
         return
     run.steps, run.limit = state.steps, runner.limit_for(state.pilot)
+    run.samples = state.pilot.samples
     if not state.rounds:
         progress.say(_cost(state, terms))
 
@@ -165,7 +166,7 @@ def _conduct(
         store.save(folder, state)
 
     conduct.conduct(
-        state, trial, save, budget=terms.budget, dice=random.Random(), told=progress.stage, spares=terms.spares
+        state, trial, save, budget=terms.budget, dice=random.Random(), told=progress.stage, sought=terms.sought
     )
 
 
@@ -190,11 +191,11 @@ def _cost(state: State, terms: Terms) -> str:
     """What a try will cost, by its first run."""
     assert state.pilot is not None
     budget = terms.budget
-    least = state.pilot.seconds + conduct.least_seconds(state, budget, spares=terms.spares)
+    least = state.pilot.seconds + conduct.least_seconds(state, budget, spares=terms.sought is not None)
     told = f"a run takes {duration(state.pilot.seconds)}; {several(len(state.changed), 'change')} against it as it is:"
     if least <= budget:
         return f"{told} {duration(least)} in all at the least, {duration(budget)} at the most"
-    if terms.spares:
+    if terms.sought is not None:
         return f"{told} {duration(budget)}, which may be too little"
     room = f"--budget {math.ceil(least / 60)}m has room for the {statistics.FEWEST} pairs that a verdict rests on"
     return f"{told} {duration(budget)}, which may be too little; {room}"

@@ -10,9 +10,9 @@ import math
 import random
 from collections.abc import Callable
 from statistics import fmean, median
-from typing import Protocol
+from typing import Literal, Protocol
 
-from floorit.trial import guard, overrides, schedule, statistics
+from floorit.trial import guard, memory, overrides, schedule, statistics
 from floorit.trial.arms import Arm
 from floorit.trial.state import Round, State
 from floorit.trial.trial import Trial
@@ -22,6 +22,9 @@ ALIKE_SHARE = 0.25  # of the budget
 # Failures of the program as it is, after it ran well once: so many, and there is nothing to compare with.
 FLAKY = 2
 HOPE = 2  # pairs in which an arm may show a gain, where time is spared
+SLOW = 0.85  # times as fast: what saves memory at such a price is left
+
+Sought = Literal["speed", "memory"]
 
 
 class Run(Protocol):
@@ -38,14 +41,14 @@ def conduct(
     budget: float,
     dice: random.Random,
     told: Callable[[str], None],
-    spares: bool = False,
+    sought: Sought | None = None,
 ) -> None:
     """Run what is still to be run, after the first run. Each round is in `state`, and saved, once it is over.
 
-    One round comes before the program against itself: an arm that does not run at all is found at once. With `spares`,
-    time is spared where others are waiting for it: an arm that shows no gain at first is left.
+    One round comes before the program against itself: an arm that does not run at all is found at once. Where one
+    thing is sought, time is spared for other arms: one that shows nothing of it at first is left.
     """
-    while open_arms := still_open(state, spares=spares):
+    while open_arms := still_open(state, sought):
         names = [state.base.name, *(arm.name for arm in open_arms)]
         if failures_of_base(state) >= FLAKY or (state.alike and state.seconds() + _cost(state, names) > budget):
             return
@@ -55,7 +58,7 @@ def conduct(
         state.rounds.append(Round(trials=[run(by_name[name]) for name in order]))
         save(state)
         _measure_rounding(state, run, save, told)
-        if still_open(state, spares=spares):
+        if still_open(state, sought):
             _measure_noise(state, run, save, alike_wanted(state, budget), told)
 
 
@@ -84,15 +87,22 @@ def alike_wanted(state: State, budget: float) -> int:
     return min(max(room, ALIKE), ALIKE_MOST)
 
 
-def still_open(state: State, *, spares: bool = False) -> list[Arm]:
+def still_open(state: State, sought: Sought | None = None) -> list[Arm]:
     """The arms of which more trials would tell more."""
-    return [a for a in state.changed if not _is_closed(state, a) and not (spares and _is_without_hope(state, a))]
+    still = [arm for arm in state.changed if not _is_closed(state, arm)]
+    return [arm for arm in still if sought is None or not _is_without_hope(state, arm, sought)]
 
 
-def _is_without_hope(state: State, arm: Arm) -> bool:
+def _is_without_hope(state: State, arm: Arm, sought: Sought) -> bool:
     """Whether it has gained next to nothing so far. That proves nothing; it only makes something else more urgent."""
     pairs = state.pairs(arm)
-    return len(pairs) >= HOPE and fmean(pair.log_ratio for pair in pairs) < math.log(statistics.CLAIMED)
+    if not pairs:
+        return False
+    gain = math.exp(fmean(pair.log_ratio for pair in pairs))
+    if sought == "speed":
+        return len(pairs) >= HOPE and gain < statistics.CLAIMED
+    is_less = memory.compare(state, arm).is_less  # a peak hardly differs from run to run: one pair shows it
+    return not is_less or (len(pairs) >= HOPE and gain < SLOW)
 
 
 def _is_closed(state: State, arm: Arm) -> bool:
@@ -121,7 +131,7 @@ def expected_seconds(state: State, name: str) -> float:
     return state.pilot.seconds
 
 
-def least_seconds(state: State, budget: float, *, spares: bool = False) -> float:
+def least_seconds(state: State, budget: float, *, spares: bool) -> float:
     """That a verdict takes at the least, after the first run."""
     assert state.pilot is not None
     left = len(state.changed) - 1 if spares else 0  # arms that may be left

@@ -27,6 +27,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     ratios: list[float]  # times as fast, in each pair
     claimed: float | None  # by how much it must be faster for that to be said; None: there was no A against A
     results: str
+    memory: str = ""  # its peak
     reasons: list[str]
 
 
@@ -51,6 +52,7 @@ def row(outcome: Outcome, on: str = "", verdict: str | None = None) -> Row:
         ratios=[pair.a / pair.b for pair in outcome.pairs],
         claimed=max(statistics.CLAIMED - 1, outcome.noise) if outcome.noise is not None else None,
         results=table.results(outcome),
+        memory=table.memory(outcome),
         reasons=table.reasons(outcome),
     )
 

@@ -18,16 +18,18 @@ import numpy as np
 from floorit import hardware, launch, live, runfile
 from floorit.analyse import iterations, memory, overrides, trace
 from floorit.analyse.iterations import Iterations
+from floorit.analyse.memory import OutOfMemory
 from floorit.declared import gather
 from floorit.events import Process, RecordReader
 from floorit.record import wire
 from floorit.sandbox import Sandbox
-from floorit.trial import configs
+from floorit.trial import configs, peaks
 from floorit.trial.arms import Arm
-from floorit.trial.trial import Override, State, Trial
+from floorit.trial.trial import Cap, Override, State, Trial
 
 # Steady steps of a trial, where --steps does not say: so many seconds of them, and at the least so many.
 SECONDS, FEWEST = 10.0, 20
+LARGE_FEWEST = 8  # where batches are larger
 # A trial that takes longer than so many times the first run, and these seconds (compiling takes minutes), has hung.
 TIMES, PATIENCE = 3.0, 180.0
 FIRST = "first"  # the folder of the first run
@@ -50,6 +52,9 @@ class Runner:
         self._number = 0
         self.limit = math.inf  # seconds of a trial
         self.steps: int | None = None  # steady ones that each is to have
+        self.seconds, self.fewest = SECONDS, FEWEST  # of steady steps, where `steps` does not say
+        self.samples: float | None = None  # of a step of the program as it is: larger ones are as many fewer
+        self.cap: float | None = None  # of the memory that is free when it starts, the share that it may have
         self.beyond = 0  # the longest warm-up so far: all trials have as many steps after it
 
     @property
@@ -101,10 +106,12 @@ class Runner:
     def _run(self, arm: Arm, own: Path, *, window: bool, jitter: float) -> tuple[Trial, live.Live]:
         record, said = own / runfile.RECORD, own / "output.txt"
         watcher = live.Live(record, stream=sys.stderr, quiet=True, steps=None, window=window, enough=self._is_enough)
+        memory = peaks.Watch()
         started = time.monotonic()
 
         def watch(_: subprocess.Popen[bytes]) -> None:
             watcher.watch()
+            memory.look(watcher.pids)
             self._tick()
             if time.monotonic() - started > self.limit:
                 raise _TooLong
@@ -120,13 +127,20 @@ class Runner:
                 code, _ = launch.run(command, record, watch, output=output.fileno(), more=more, alone=True)
         seconds = time.monotonic() - started
         watcher.close()
-        return _read(arm, code, seconds, watcher.reader, said), watcher
+        trial = _read(arm, code, seconds, watcher.reader, said)
+        return msgspec.structs.replace(trial, host=memory.host, shared=memory.shared), watcher
 
     def _is_enough(self, found: Iterations) -> bool:
         steady = found.after_warmup
         if self.steps is None:
-            return len(steady) > FEWEST and float(steady.sum()) >= SECONDS
-        return found.count - max(found.warmup, self.beyond) > self.steps
+            return len(steady) > self.fewest and float(steady.sum()) >= self.seconds
+        wanted = max(self.steps / self._times(found), min(self.steps, LARGE_FEWEST))
+        return found.count - max(found.warmup, self.beyond) > wanted
+
+    def _times(self, found: Iterations) -> float:
+        """How many times the samples of the program as it is a step has: a trial is to have as many in all."""
+        samples = float(found.samples[found.warmup :].mean()) if len(found.after_warmup) else 0.0
+        return max(samples / self.samples, 1.0) if self.samples and samples else 1.0
 
     def _environ(self, arm: Arm, jitter: float) -> dict[str, str]:
         caches = self._folder / "caches"  # what is compiled in one trial is there for the next
@@ -135,7 +149,7 @@ class Runner:
             "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
             "TRITON_CACHE_DIR": str(caches / "triton"),
             wire.LOSSES: json.dumps({"jitter": jitter}),
-            **launch.asking_for(arm.fixes),
+            **launch.asking_for({**arm.fixes, **({wire.CAP: self.cap} if self.cap is not None else {})}),
         }
         return {**environ, **(self._sandbox.environ if self._sandbox is not None else {})}
 
@@ -156,7 +170,8 @@ def limit_for(trial: Trial) -> float:
 def _read(arm: Arm, code: int | None, seconds: float, reader: RecordReader, said: Path) -> Trial:
     processes = reader.run()
     trained = [(p, found) for p in processes if (found := iterations.find(p)) is not None]
-    state, reason = _state(code, seconds, reader, bool(trained))
+    out = memory.find(reader, None if code is None else launch.shell_code(code), None)
+    state, reason = _state(code, seconds, out, bool(trained))
     facts = Trial(
         arm=arm.name,
         state=state,
@@ -166,6 +181,8 @@ def _read(arm: Arm, code: int | None, seconds: float, reader: RecordReader, said
         said=str(said),
         last=[] if state == "ran" else _last_lines(said),
         overrides=_overrides(arm, processes, reader),
+        ran_out=state == "failed" and out is not None and out.ended,
+        cap=_cap(processes),
     )
     if not trained:
         return facts
@@ -177,6 +194,7 @@ def _read(arm: Arm, code: int | None, seconds: float, reader: RecordReader, said
         samples=float(found.samples[found.warmup :].mean()) or None,
         losses=[_finite(p.losses) for p, _ in trained if p.losses],
         memory=process.memory_peak,
+        evaluated=found.eval_passes > 0,
     )
 
 
@@ -189,15 +207,19 @@ def _overrides(arm: Arm, processes: list[Process], reader: RecordReader) -> list
     return [Override(code=o.code, value=o.value, state=o.state, reason=o.reason) for o in found]
 
 
-def _state(code: int | None, seconds: float, reader: RecordReader, trained: bool) -> tuple[State, str | None]:
+def _cap(processes: list[Process]) -> Cap | None:
+    """By the last word on it."""
+    told = [note["value"] for p in processes for note in p.overrides if note["code"] == wire.CAP]
+    return next((msgspec.convert(value, Cap) for value in reversed(told) if isinstance(value, dict)), None)
+
+
+def _state(code: int | None, seconds: float, out: OutOfMemory | None, trained: bool) -> tuple[State, str | None]:
     if code is None:
         return "hung", f"it was ended after {seconds:.0f} s"
-    exit_code = launch.shell_code(code)
-    out = memory.find(reader, exit_code, None)
     if out is not None and out.ended:
         return "failed", out.what
     if code:
-        return "failed", f"it ended with exit code {exit_code}"
+        return "failed", f"it ended with exit code {launch.shell_code(code)}"
     return ("ran", None) if trained else ("untrained", "no backward pass was seen")
 
 

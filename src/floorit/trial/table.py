@@ -7,9 +7,10 @@ from rich.table import Table
 from rich.text import Text
 
 from floorit.fixes import asked
-from floorit.report.words import duration, relative, several
+from floorit.report.words import duration, relative, several, size
 from floorit.stats import Estimate, seconds
 from floorit.trial.attempt import NAME, Result
+from floorit.trial.memory import CLAIMED
 from floorit.trial.verdict import Fixed, Outcome
 
 _COLOURS = {"faster": "green", "changed results": "red", "failed": "red", "unclear": "yellow"}
@@ -45,7 +46,7 @@ def headline(result: Result) -> str:
 
 def _table(outcomes: list[Outcome]) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for title in ("change", "verdict", "times as fast", "predicted", "results"):
+    for title in ("change", "verdict", "times as fast", "predicted", "memory", "results"):
         table.add_column(title, overflow="fold")
     for outcome in outcomes:
         table.add_row(
@@ -53,6 +54,7 @@ def _table(outcomes: list[Outcome]) -> RenderableType:
             Text(outcome.verdict, style=colour(outcome)),
             measured(outcome.speedup),
             f"{outcome.predicted.value:.2f}" if outcome.predicted is not None else "",
+            memory(outcome),
             results(outcome),
         )
     return table
@@ -66,6 +68,14 @@ def colour(outcome: Outcome) -> str:
 def results(outcome: Outcome) -> str:
     """What became of them, in a word or two."""
     return _RESULTS[outcome.parity.status]
+
+
+def memory(outcome: Outcome) -> str:
+    """The peak with the change, and by how much it differs where that may be said."""
+    if outcome.memory.both is None or outcome.memory.saved is None:
+        return ""
+    peak, saved = size(outcome.memory.both[1]), outcome.memory.saved
+    return f"{peak} ({-saved:+.0%})" if abs(saved) >= CLAIMED else peak
 
 
 def measured(speedup: Estimate | None) -> str:

@@ -22,6 +22,15 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class Cap(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process might have of its GPU, and how it went. Bytes."""
+
+    bytes: int
+    total: int  # that the GPU has
+    reserved: int | None = None  # by torch's allocator at the most
+    retries: int | None = None  # times that the allocator gave back all it had and tried again
+
+
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """A fresh process, run and read."""
 
@@ -37,6 +46,11 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     samples: float | None = None  # of a step
     losses: list[list[float | None]] = []  # of each rank; None: not a finite number
     memory: int | None = None  # bytes that tensors had on the GPU at the most
+    host: int | None = None  # bytes of the host that its processes had at the most
+    shared: int | None = None  # bytes more in /dev/shm at the most; others may be in it
+    evaluated: bool = False  # whether it evaluated while it ran
+    ran_out: bool = False  # whether it ended for lack of memory
+    cap: Cap | None = None  # where its memory was capped
     overrides: list[Override] = []
 
     @property
@@ -66,12 +80,17 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pair(a: Trial, b: Trial, order: str) -> Pair | str:
-    """Compared from where both were steady to where the shorter ended, with all that lies between steps; or why not."""
+    """Compared from where both were steady to where the shorter ended, with all that lies between steps; or why not.
+
+    Where their batches differ, by the sample, each over its own steps.
+    """
+    if a.samples and b.samples and a.pace and b.pace and abs(b.samples / a.samples - 1) > _SAME_BATCH:
+        steps = min(len(trial.starts) - 1 - trial.warmup for trial in (a, b))
+        if steps >= ENOUGH:
+            return Pair(a=a.pace, b=b.pace * a.samples / b.samples, order=order, steps=steps)
     begin = max(a.warmup, b.warmup)
     end = min(len(a.starts), len(b.starts)) - 1  # the last step may have been cut off
     if end - begin < ENOUGH:
         return f"only {max(end - begin, 0)} steps were steady in both: give it more with --steps"
     seconds = [(trial.starts[end] - trial.starts[begin]) / (end - begin) for trial in (a, b)]
-    if a.samples and b.samples and abs(b.samples / a.samples - 1) > _SAME_BATCH:
-        seconds[1] *= a.samples / b.samples
     return Pair(a=seconds[0], b=seconds[1], order=order, steps=end - begin)

@@ -12,9 +12,10 @@ import numpy as np
 from floorit.fixes.fix import Risk
 from floorit.fixes.values import Value
 from floorit.stats import Estimate
-from floorit.trial import conduct, guard, overrides, statistics
+from floorit.trial import conduct, guard, memory, overrides, statistics
 from floorit.trial.arms import Arm
 from floorit.trial.guard import Parity
+from floorit.trial.memory import Memory
 from floorit.trial.state import State
 from floorit.trial.trial import Override, Pair, Trial
 
@@ -36,13 +37,6 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     last: list[str]  # lines that the program said
     said: str | None  # the file with all of them
-
-
-class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes that tensors had on the GPU at the most; None where there is no GPU."""
-
-    a: int | None
-    b: int | None
 
 
 class Startup(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +94,7 @@ def _outcome(state: State, arm: Arm, predicted: Estimate | str) -> Outcome:
         not_predicted=predicted if isinstance(predicted, str) else None,
         parity=parity,
         pairs=pairs,
-        memory=Memory(a=_peak(state.of(state.base)), b=_peak(state.of(arm))),
+        memory=memory.compare(state, arm),
         startup=_startup(state, arm, pairs, verdict),
         overrides=overrides.told(state, arm),
         failure=None if failed is None else Failure(reason=failed.reason or "", last=failed.last, said=failed.said),
@@ -151,10 +145,6 @@ def _too_few(state: State, arm: Arm) -> str:
     if conduct.failures_of_base(state) >= conduct.FLAKY:
         return "the program as it is does not always run well"
     return "there are too few pairs for an interval: a larger --budget allows more"
-
-
-def _peak(trials: list[Trial]) -> int | None:
-    return max((trial.memory for trial in trials if trial.memory is not None), default=None)
 
 
 def _startup(state: State, arm: Arm, pairs: list[Pair], verdict: Word) -> Startup:

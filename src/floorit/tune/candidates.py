@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -12,33 +12,66 @@ from floorit.fixes.fix import CLAIMED, Fix, Known, Risk
 from floorit.fixes.values import Value
 from floorit.stats import Estimate
 
-Goal = Literal["balanced", "speed"]
-GOALS: dict[Goal, tuple[Risk, ...]] = {"balanced": ("exact", "rounding"), "speed": ("exact", "rounding", "order")}
+Goal = Literal["balanced", "speed", "memory"]
+GOALS: dict[Goal, tuple[Risk, ...]] = {
+    "balanced": ("exact", "rounding"),
+    "speed": ("exact", "rounding", "order"),
+    "memory": ("exact", "rounding"),
+}
 # Of two fixes that should gain about as much, the one that does less to results is tried first.
 _WORTH: dict[Risk, float] = {"exact": 1.0, "rounding": 0.9, "order": 0.8, "training": 0.5}
+BATCH = "batch"  # has a search of its own for its value: sizes.py
+Key: TypeAlias = frozenset[tuple[str, Value]]
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A fix that should help."""
+    """A fix that should help; or several, of which one makes room for another."""
 
-    code: str
-    value: Value
+    changes: dict[str, Value]
     risk: Risk
-    predicted: Estimate
+    predicted: Estimate | None  # None: what it takes of memory is not predicted
+
+    @property
+    def key(self) -> Key:
+        """By which it is known again."""
+        return key(self.changes)
 
     @property
     def worth(self) -> float:
         """What it should gain, for what it risks."""
-        return (self.predicted.value - 1) * _WORTH[self.risk]
+        gain = self.predicted.value - 1 if self.predicted is not None else 1.0
+        return gain * _WORTH[self.risk]
+
+
+def key(changes: dict[str, Value]) -> Key:
+    """The same changes, in whichever order."""
+    return frozenset(changes.items())
 
 
 def find(
-    known: Known, stack: dict[str, Value], tried: Collection[tuple[str, Value]], risks: Collection[Risk]
+    known: Known, stack: dict[str, Value], tried: Collection[Key], risks: Collection[Risk], goal: Goal
 ) -> list[Candidate]:
-    """What can be applied from outside, should gain something, and is not there already; the best first."""
-    found = [_candidate(fix, known) for fix in asked.APPLICABLE.values() if fix.risk in risks]
-    fresh = [c for c in found if c is not None and stack.get(c.code) != c.value and (c.code, c.value) not in tried]
+    """What can be applied from outside, should help, and is not there already; the best first."""
+    fixes = [fix for fix in asked.APPLICABLE.values() if fix.risk in risks]
+    savers = [saver for fix in fixes if (saver := _saver(fix, known)) is not None]
+    if goal == "memory":
+        found = savers
+    else:
+        found = [one for fix in fixes if fix.code != BATCH and (one := _candidate(fix, known)) is not None]
+        found += [bundle for fix in fixes for saver in savers if (bundle := _bundle(fix, saver, known)) is not None]
+    fresh = [one for one in found if one.key not in tried and not one.key & key(stack)]
     return sorted(fresh, key=lambda candidate: -candidate.worth)
+
+
+def savers(known: Known, stack: dict[str, Value], risks: Collection[Risk]) -> list[Candidate]:
+    """What may make room for something else."""
+    return find(known, stack, (), risks, "memory")
+
+
+def with_size(size: int, predicted: Estimate, saver: Candidate | None = None) -> Candidate:
+    """Batches of another size, with what makes room for them."""
+    changes: dict[str, Value] = {**(saver.changes if saver is not None else {}), BATCH: size}
+    return Candidate(changes=changes, risk="training", predicted=predicted)
 
 
 def _candidate(fix: Fix, known: Known) -> Candidate | None:
@@ -47,4 +80,21 @@ def _candidate(fix: Fix, known: Known) -> Candidate | None:
         return None
     assert fix.takes is not None
     value = fix.value(known) if fix.value is not None else fix.takes.default
-    return None if value is None else Candidate(code=fix.code, value=value, risk=fix.risk, predicted=said)
+    return None if value is None else Candidate(changes={fix.code: value}, risk=fix.risk, predicted=said)
+
+
+def _saver(fix: Fix, known: Known) -> Candidate | None:
+    value = fix.saves(known) if fix.saves is not None else None
+    return None if value is None else Candidate(changes={fix.code: value}, risk=fix.risk, predicted=None)
+
+
+def _bundle(fix: Fix, saver: Candidate, known: Known) -> Candidate | None:
+    """A fix for which there is no room as it is, with what makes room for it: predicted together."""
+    if fix.predict_with_room is None or fix.value is None or not isinstance(fix.foretell(known), str):
+        return None
+    said = fix.predict_with_room(known)
+    if isinstance(said, str) or said.value < CLAIMED or fix.code in saver.changes:
+        return None
+    changes = {**saver.changes, fix.code: fix.value(known)}
+    risk = max((fix.risk, saver.risk), key=list(_WORTH).index)
+    return Candidate(changes=changes, risk=risk, predicted=said)

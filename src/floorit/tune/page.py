@@ -6,13 +6,13 @@ from pathlib import Path
 
 from floorit.trial import page
 from floorit.tune import table
-from floorit.tune.search import Result
+from floorit.tune.result import Result
 
 
 def write(result: Result, folder: Path) -> Path:
     """Draw the page of a search in its folder."""
     rows = [
-        page.row(outcome, table.stacked(stage.on), table.verdict(outcome, is_kept=outcome.name == stage.kept))
+        page.row(outcome, table.stacked(stage.on), table.verdict(result, stage, outcome))
         for stage in result.stages
         for outcome in stage.outcomes
     ]
@@ -22,7 +22,7 @@ def write(result: Result, folder: Path) -> Path:
     values = {
         "kind": "tune",
         "headline": table.headline(result),
-        "closing": table.closing(result),
+        "closing": [*table.closing(result), *(table.taken(s.sizes) for s in result.stages if s.sizes is not None)],
         "commands": table.commands(result),
     }
     return page.draw(rows, proof if result.is_proven else None, result.command, folder, values)

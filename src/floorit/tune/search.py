@@ -8,6 +8,8 @@ where it was cut off. At the end all that was kept is proven together, against t
 from __future__ import annotations
 
 import math
+import re
+import shlex
 from pathlib import Path
 from typing import TextIO
 
@@ -19,96 +21,42 @@ from floorit.analyse.job import AROUND, START
 from floorit.errors import OutputError, TrialError
 from floorit.events import read_record
 from floorit.fixes import asked
-from floorit.fixes.fix import Known, Risk
+from floorit.fixes.fix import Known
 from floorit.fixes.values import Value
 from floorit.report import build
 from floorit.report.words import duration
 from floorit.runfile import RECORD
 from floorit.stats import Estimate
 from floorit.trial import attempt, conduct, runner, statistics
-from floorit.trial.arms import AS_IS, Arm, riskiest
-from floorit.trial.attempt import Terms
+from floorit.trial.arms import AS_IS, Arm, riskiest, substitute
 from floorit.trial.trial import Trial
 from floorit.trial.verdict import Fixed, Outcome
-from floorit.tune import candidates
-from floorit.tune.candidates import Candidate, Goal
-from floorit.tune.told import PATCH, Told
+from floorit.tune import candidates, judge, probing
+from floorit.tune.candidates import BATCH, Candidate, Key
+from floorit.tune.result import NAME, Asked, Job, Left, Result, Stage, to_json
+from floorit.tune.sizes import Sizes
+from floorit.tune.told import PATCH
 
-SCHEMA = 1
-NAME, ASKED = "tune.json", "asked.json"  # what is said of it, and what was wanted
+ASKED = "asked.json"  # what was wanted
 AT_ONCE = 4  # changes of a stage, where there is time for them
 FIRST_SHARE = 0.6  # of the budget, for the first stage: more are to come
+SIZES_SHARE = 0.35  # of what is left when a size of batches is looked for
 # Runs of a stage besides those of its changes: the first, the program against itself, and the program as it is.
 _BESIDE = 1 + 4 + statistics.FEWEST
 _OF_CHANGE = statistics.FEWEST  # of one that gains; another is left after conduct.HOPE
 _OF_PROOF = 4 + 2 * statistics.FEWEST
+_OF_SIZES = 3  # at the least: the program's own, and two others
 _OVER = "over"  # the file in the folder of a stage that has ended: with more time, the search goes on after it
-
-
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person wants tuned."""
-
-    command: list[str]
-    goal: Goal
-    allowed: list[Risk]  # besides those of the goal
-    terms: Terms
-
-    @property
-    def risks(self) -> tuple[Risk, ...]:
-        """What a change may do to results."""
-        return (*candidates.GOALS[self.goal], *self.allowed)
-
-
-class Stage(msgspec.Struct, frozen=True, kw_only=True):
-    """What was tried on top of what."""
-
-    on: list[Fixed]
-    outcomes: list[Outcome]
-    kept: str | None = None  # the name of the outcome that was
-    seconds: float
-
-
-class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """How the program stood in its last run."""
-
-    gap: float | None  # how many times its floor a step takes
-    finding: str | None  # what holds it there
-    with_all: bool  # whether that run had all that was kept
-
-
-class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole training, from its first line to its last, as it is configured: seconds."""
-
-    before: float
-    after: float
-
-
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is said of a search: tune.json."""
-
-    schema: int = SCHEMA
-    command: list[str]
-    goal: Goal
-    stages: list[Stage]
-    stack: list[Fixed]
-    proof: Outcome | None  # of all that was kept, against the program untouched
-    left: Left | None
-    job: Job | None  # None where how long it is to train is not known
-    in_source: list[Told]  # what of it the patch does, and what is to be done by hand
-    stopped: str  # why it ended
-    interrupted: bool
-    seconds: float  # of all runs
-    folder: str
-
-    @property
-    def is_proven(self) -> bool:
-        """Whether all that was kept makes the untouched program faster."""
-        return self.proof is not None and self.proof.verdict == "faster"
-
-
-def to_json(result: Result) -> bytes:
-    """tune.json."""
-    return msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n"
+_FULL_EPOCH = 4  # batches that an epoch is to have at the least
+# Why it ended, where speed is sought, and where memory is.
+_NOTHING = (
+    "nothing that can be applied from outside should make it 2% faster",
+    "nothing else that can be applied from outside is known to take less memory",
+)
+_NONE_PROVEN = (
+    "nothing that was tried was proven faster, and nothing else should be",
+    "nothing that was tried was proven to take less memory at 95% of the speed, and nothing else is known to",
+)
 
 
 def tune(wanted: Asked, folder: Path, stream: TextIO) -> Result:
@@ -120,7 +68,7 @@ def tune(wanted: Asked, folder: Path, stream: TextIO) -> Result:
     result = search.result()
     (folder / NAME).write_bytes(to_json(result))
     if result.is_proven:
-        recipe.write(folder / recipe.NAME, search.stack, _comments(result))
+        recipe.write(folder / recipe.NAME, search.dress(search.stack).fixes, _comments(result))
         result = _with_patch(result, folder, search.stack)
         (folder / NAME).write_bytes(to_json(result))
     return result
@@ -141,7 +89,15 @@ def _with_patch(result: Result, folder: Path, stack: dict[str, Value]) -> Result
 def _claim(folder: Path, wanted: Asked) -> None:
     """A folder is that of one search."""
     path = folder / ASKED
-    mine = msgspec.json.encode({"command": wanted.command, "risks": wanted.risks, "cwd": str(Path.cwd())})
+    mine = msgspec.json.encode(
+        {
+            "command": wanted.command,
+            "goal": wanted.goal,
+            "risks": wanted.risks,
+            "batch_arg": wanted.batch_arg,
+            "cwd": str(Path.cwd()),
+        }
+    )
     if path.exists() and path.read_bytes() != mine:
         raise OutputError(f"{folder} holds a search for something else; choose another --out")
     path.write_bytes(mine)
@@ -154,8 +110,10 @@ class Search:
         self._wanted, self._folder, self._stream = wanted, folder, stream
         self.stack: dict[str, Value] = {}
         self._stages: list[Stage] = []
-        self._tried: set[tuple[str, Value]] = set()  # and not kept
+        self._tried: set[Key] = set()  # and not kept
         self._barred: set[str] = set()  # fixes that do not apply to this program, or that it does not run with
+        self._sizes: Sizes | None = None  # of batches, once it was looked for one
+        self._speed = 1.0  # of the program with what was kept, in times of that as it is
         self._proof: Outcome | None = None
         self._spent = 0.0  # seconds of runs
         self._run_seconds = 0.0  # of a run on average, in the slowest stage
@@ -169,7 +127,7 @@ class Search:
         kept = [o for stage in self._stages for o in stage.outcomes if o.name == stage.kept]
         if len(kept) == 1:
             (self._proof,) = kept  # it was against the program untouched
-        elif kept and not self._interrupted:
+        if len(self.stack) > 1 and not self._interrupted and (len(kept) > 1 or self._has_room_to_prove):
             self._prove(len(kept))
 
     def result(self) -> Result:
@@ -189,11 +147,18 @@ class Search:
             folder=str(self._folder),
         )
 
+    # -- stages -------------------------------------------------------------------------------------------------
+
     @property
     def _room(self) -> float:
         """Seconds for the next stage: of what is left, without what the proof will take."""
         left = self._wanted.terms.budget - self._spent
         return left - self._run_seconds * _OF_PROOF if self._stages else left * FIRST_SHARE
+
+    @property
+    def _wants_size(self) -> bool:
+        """Whether it has still to be looked for a size of batches."""
+        return self._wanted.wants_size and self._sizes is None
 
     def _stage(self) -> None:
         if self._stages and self._room < self._run_seconds * (_BESIDE + _OF_CHANGE):
@@ -204,20 +169,21 @@ class Search:
             )
             return
         number, room = len(self._stages) + 1, self._room
-        self._say(f"stage {number}: {self._base.name}")
-
-        def choose(known: Known | None, pilot: Trial) -> list[Arm]:
-            return [self._arm(candidate) for candidate in self._choose(known, pilot, room)]
-
-        def predicted(arm: Arm, known: Known | None) -> Estimate | str:
-            code = next(code for code, value in arm.fixes.items() if self.stack.get(code) != value)
-            return attempt.predict(msgspec.structs.replace(arm, fixes={code: arm.fixes[code]}), known)
-
         where = _stage_folder(self._folder, number)
         over = where / _OVER
-        terms = msgspec.structs.replace(self._wanted.terms, budget=0.0 if over.exists() else room, spares=True)
+        self._say(f"stage {number}: {self._base.name}")
+        for_size = SIZES_SHARE * room if self._wants_size else 0.0
+
+        def choose(known: Known | None, pilot: Trial) -> list[Arm]:
+            return [self._arm(candidate) for candidate in self._choose(known, pilot, where, room - for_size, for_size)]
+
+        terms = msgspec.structs.replace(
+            self._wanted.terms,
+            budget=0.0 if over.exists() else room - for_size,
+            sought="memory" if self._wanted.goal == "memory" else "speed",
+        )
         try:
-            tried = attempt.attempt(terms, [self._base], where, self._stream, choose, predicted)
+            tried = attempt.attempt(terms, [self._base], where, self._stream, choose, self._predicted(where))
         except (TrialError, KeyboardInterrupt) as error:
             if not self._stages:
                 raise
@@ -228,61 +194,134 @@ class Search:
         else:
             if not tried.interrupted:
                 over.touch()
-            self._take(tried)
+            self._take(tried, probing.load(where))
 
-    def _choose(self, known: Known | None, pilot: Trial, room: float) -> list[Candidate]:
+    def _choose(self, known: Known | None, pilot: Trial, where: Path, room: float, for_size: float) -> list[Candidate]:
         if known is None:
             return []
         found = self._candidates(known)
+        if self._wants_size and (not found or room < pilot.seconds * 2 * (_BESIDE + _OF_CHANGE)):
+            found = sorted([*found, *self._sized(known, pilot, where, for_size)], key=lambda one: -one.worth)
         affordable = 1 + int((room / pilot.seconds - _BESIDE - _OF_CHANGE) / conduct.HOPE)
         return found[: min(max(affordable, 1), AT_ONCE)]
 
     def _candidates(self, known: Known) -> list[Candidate]:
-        found = candidates.find(known, self.stack, self._tried, self._wanted.risks)
-        return [candidate for candidate in found if candidate.code not in self._barred]
+        found = candidates.find(known, self.stack, self._tried, self._wanted.risks, self._wanted.goal)
+        return [candidate for candidate in found if not self._barred & set(candidate.changes)]
+
+    def _sized(self, known: Known, pilot: Trial, where: Path, room: float) -> list[Candidate]:
+        """Batches of another size, looked for with what was kept."""
+        own = known.setting("batch_size")
+        size = own if isinstance(own, int) and own > 0 else round(pilot.samples or 0)
+        if not size:
+            return []
+        self._say("looking for a size of batches")
+        savers = self._savers(known)
+        probe = probing.Probe(where, self._wanted.terms, self._on_top, self._stream, room)
+        found = probe.find(size, pilot, _most(where, size), savers)
+        return probing.candidates_of(found, savers)
+
+    def _savers(self, known: Known) -> list[Candidate]:
+        found = candidates.savers(known, self.stack, self._wanted.risks)
+        return [saver for saver in found if not self._barred & set(saver.changes)]
+
+    def _predicted(self, where: Path) -> attempt.Predict:
+        """What a change should gain: by itself as in a try, together as it was chosen."""
+
+        def predict(arm: Arm, known: Known | None) -> Estimate | str:
+            new = {code: value for code, value in self._changes(arm).items() if self.stack.get(code) != value}
+            if known is None or (len(new) == 1 and BATCH not in new):
+                return attempt.predict(msgspec.structs.replace(arm, fixes=new, varied=[]), known)
+            sized = probing.load(where)
+            found = [*self._candidates(known), *(probing.candidates_of(sized, self._savers(known)) if sized else [])]
+            said = next((one.predicted for one in found if one.changes == new), None)
+            return said if said is not None else "gains of fixes do not add up; each is predicted by itself"
+
+        return predict
 
     @property
     def _base(self) -> Arm:
-        name = f"with {' '.join(asked.written(self.stack))}" if self.stack else AS_IS
-        return Arm(name=name, command=self._wanted.command, fixes=self.stack, risk=riskiest(self.stack))
+        return self.dress(self.stack, f"with {' '.join(asked.written(self.stack))}" if self.stack else AS_IS)
+
+    def dress(self, stack: dict[str, Value], name: str | None = None) -> Arm:
+        """The program with fixes, of which the size of batches may be the program's own argument."""
+        name = name or " ".join(asked.written(stack))
+        words = self._words(stack[BATCH]) if BATCH in stack else []
+        fixes = {code: value for code, value in stack.items() if code != BATCH or not words}
+        command = substitute(self._wanted.command, words) if words else self._wanted.command
+        return Arm(name=name, command=command, fixes=fixes, varied=words, risk=riskiest(stack))
+
+    def _words(self, size: Value) -> list[str]:
+        return shlex.split(self._wanted.batch_arg.replace("{}", str(size))) if self._wanted.batch_arg else []
+
+    def _changes(self, of: Arm | Outcome) -> dict[str, Value]:
+        """All that is changed in it, the size of batches as a fix."""
+        fixes = of.fixes if isinstance(of.fixes, dict) else {fix.code: fix.value for fix in of.fixes}
+        numbers = {int(found) for word in of.command for found in re.findall(r"\d+", word)}
+        typed = [size for size in sorted(numbers) if self._wanted.batch_arg and self._is_typed(size, of.command)]
+        return {**fixes, **({BATCH: typed[0]} if typed else {})}
+
+    def _is_typed(self, size: int, command: list[str]) -> bool:
+        return command != self._wanted.command and substitute(self._wanted.command, self._words(size)) == command
+
+    def _on_top(self, changes: dict[str, Value]) -> Arm:
+        return self.dress({**self.stack, **changes})
 
     def _arm(self, candidate: Candidate) -> Arm:
-        return Arm(
-            name=asked.written({candidate.code: candidate.value})[0],
-            command=self._wanted.command,
-            fixes={**self.stack, candidate.code: candidate.value},
-            risk=candidate.risk,
-        )
+        name = " ".join(asked.written(candidate.changes))
+        return msgspec.structs.replace(self._on_top(candidate.changes), name=name, risk=candidate.risk)
 
-    def _take(self, tried: attempt.Result) -> None:
+    def _take(self, tried: attempt.Result, sizes: Sizes | None) -> None:
         """What a stage showed: the best is kept, what did not help is not tried again."""
-        self._spent += tried.seconds
+        self._spent += tried.seconds + (sizes.seconds if sizes is not None else 0.0)
+        self._sizes = sizes or self._sizes
         self._run_seconds = max(self._run_seconds, tried.seconds / tried.trials)
-        best = max(filter(_is_kept, tried.outcomes), key=_gain, default=None)
-        stage = Stage(on=_fixed(self.stack), outcomes=tried.outcomes, seconds=tried.seconds)
+        goal = self._wanted.goal
+        kept = [one for one in tried.outcomes if judge.is_kept(goal, one, speed=self._speed)]
+        best = max(kept, key=lambda outcome: judge.score(goal, outcome), default=None)
+        self._stages.append(
+            Stage(
+                on=_fixed(self.stack),
+                outcomes=tried.outcomes,
+                kept=best.name if best is not None else None,
+                speed=self._speed,
+                sizes=sizes,
+                seconds=tried.seconds,
+            )
+        )
         for outcome in tried.outcomes:
-            (new,) = [fix for fix in outcome.fixes if fix not in stage.on]
-            if not _is_kept(outcome):
-                self._tried.add((new.code, new.value))
-            if outcome.verdict in ("does not apply", "failed"):
-                self._barred.add(new.code)
-        self._stages.append(stage if best is None else msgspec.structs.replace(stage, kept=best.name))
+            self._learn(outcome, is_kept=outcome in kept)
         if best is not None:
-            self.stack = {fix.code: fix.value for fix in best.fixes}
+            self.stack = self._changes(best)
+            self._speed *= judge.gain(best)
             self._say(f"kept: {best.name}")
         if tried.interrupted:
             self._interrupt()
         elif not tried.outcomes:
-            self._stopped = "nothing that can be applied from outside should make it 2% faster"
+            self._stopped = _NOTHING[goal == "memory"]
         elif best is None and self._nothing_left():
-            self._stopped = "nothing that was tried was proven faster, and nothing else should be"
+            self._stopped = _NONE_PROVEN[goal == "memory"]
+
+    def _learn(self, outcome: Outcome, *, is_kept: bool) -> None:
+        """What did not help is not tried again; what does not apply, with no other value either."""
+        new = {code: value for code, value in self._changes(outcome).items() if self.stack.get(code) != value}
+        if not is_kept:
+            self._tried.add(candidates.key(new))
+        if outcome.verdict in ("does not apply", "failed") and len(new) == 1:
+            self._barred |= set(new)
 
     def _interrupt(self) -> None:
         self._interrupted, self._stopped = True, "it was interrupted"
 
     def _nothing_left(self) -> bool:
         known = attempt.known_of(_stage_folder(self._folder, len(self._stages)))
-        return known is None or not self._candidates(known)
+        return known is None or (not self._candidates(known) and not self._wants_size)
+
+    # -- the proof ----------------------------------------------------------------------------------------------
+
+    @property
+    def _has_room_to_prove(self) -> bool:
+        return self._wanted.terms.budget - self._spent >= self._run_seconds * (_OF_PROOF + statistics.FEWEST)
 
     def _prove(self, kept: int) -> None:
         """All that was kept, against the program untouched; and all but one, which may have become useless."""
@@ -292,9 +331,9 @@ class Search:
         terms = msgspec.structs.replace(self._wanted.terms, budget=budget)
         stacks = [self.stack]
         room = int((budget / self._run_seconds - _OF_PROOF) / statistics.FEWEST)
-        for code in list(self.stack)[:-1][: max(room, 0)]:  # the last was proven on top of all others
+        for code in self._doubtful()[: max(room, 0)]:
             stacks.append({other: value for other, value in self.stack.items() if other != code})
-        arms = [self._together(stack) for stack in stacks]
+        arms = [self.dress(stack) for stack in stacks]
         where = self._folder / f"proof-{kept}"
         try:  # one that was begun with less time has the arms that it was begun with
             proven = attempt.attempt(terms, [untouched], where, self._stream, choose=lambda known, pilot: arms)
@@ -309,18 +348,24 @@ class Search:
             self._interrupt()
         self._settle_on(*proven.outcomes)
 
-    def _together(self, stack: dict[str, Value]) -> Arm:
-        name = " ".join(asked.written(stack))
-        return Arm(name=name, command=self._wanted.command, fixes=stack, risk=riskiest(stack))
+    def _doubtful(self) -> list[str]:
+        """What may have become useless: a change that came last, by itself, was proven on top of all others."""
+        last = next(stage for stage in reversed(self._stages) if stage.kept is not None)
+        new = [code for code in self.stack if code not in {fix.code for fix in last.on}]
+        return [code for code in self.stack if code not in new or len(new) > 1]
 
     def _settle_on(self, whole: Outcome, *lesser: Outcome) -> None:
-        """All that was kept, unless less of it is as fast."""
-        fast = [outcome for outcome in lesser if _is_kept(outcome) and _gain(outcome) >= _gain(whole)]
-        self._proof = max(fast, key=_gain, default=whole)
+        """All that was kept, unless less of it is as good."""
+        goal = self._wanted.goal
+        good = [one for one in lesser if judge.is_kept(goal, one, speed=1.0)]
+        good = [one for one in good if judge.score(goal, one) >= judge.score(goal, whole)]
+        self._proof = max(good, key=lambda outcome: judge.score(goal, outcome), default=whole)
         if self._proof is not whole:
-            kept = {fix.code: fix.value for fix in self._proof.fixes}
+            kept = self._changes(self._proof)
             self._say(f"taken out again: {' '.join(sorted(set(self.stack) - set(kept)))}")
             self.stack = kept
+
+    # -- what is left -------------------------------------------------------------------------------------------
 
     def _left(self) -> Left | None:
         """By the first run of the last stage."""
@@ -341,7 +386,7 @@ class Search:
         if job is None:
             return None
         once = sum(share.seconds for share in job.shares if share.what in (START, AROUND))
-        return Job(before=job.seconds.value, after=once + (job.seconds.value - once) / _gain(self._proof))
+        return Job(before=job.seconds.value, after=once + (job.seconds.value - once) / judge.gain(self._proof))
 
     def _say(self, text: str) -> None:
         if not self._wanted.terms.quiet:
@@ -353,26 +398,26 @@ def _stage_folder(folder: Path, number: int) -> Path:
     return folder / f"stage-{number}"
 
 
-def _is_kept(outcome: Outcome) -> bool:
-    """What is faster, and does to results no more than it may; what could not be verified is not."""
-    return outcome.verdict == "faster" and outcome.parity.status != "unverified"
-
-
-def _gain(outcome: Outcome) -> float:
-    return outcome.speedup.value if outcome.speedup is not None else 1.0
-
-
 def _fixed(stack: dict[str, Value]) -> list[Fixed]:
     return [Fixed(code=code, value=value) for code, value in stack.items()]
 
 
+def _most(where: Path, own: int) -> int | None:
+    """The largest batch with which an epoch still has a few; None where its length is not known."""
+    job = build.build(where / runner.FIRST).job
+    return own * job.steps_per_epoch // _FULL_EPOCH if job is not None and job.steps_per_epoch else None
+
+
 def _comments(result: Result) -> list[str]:
-    assert result.proof is not None
-    assert result.proof.speedup is not None
-    gain = result.proof.speedup
+    proof = result.proof
+    assert proof is not None
+    assert proof.speedup is not None
+    gain = proof.speedup
+    typed = [f"It was proven with: {' '.join(proof.command)}"] if proof.command != result.command else []
     return [
         f"{gain.value:.2f} ({gain.low:.2f} to {gain.high:.2f}) times as fast, by {gain.n} pairs of runs of",
         f"  {' '.join(result.command)}",
-        f"results: {result.proof.parity.reason}",
+        *typed,
+        f"results: {proof.parity.reason}",
         "floorit run --with this file trains with it.",
     ]

@@ -9,17 +9,24 @@ from rich.table import Table
 from rich.text import Text
 
 from floorit import recipe
-from floorit.report.words import duration, relative, several
+from floorit.report.words import duration, number, relative, several, size
 from floorit.trial import table as trials
 from floorit.trial.statistics import CLAIMED
 from floorit.trial.verdict import Fixed, Outcome
-from floorit.tune.search import NAME, Result
+from floorit.tune import judge
+from floorit.tune.result import NAME, Result, Stage
+from floorit.tune.sizes import Size, Sizes
 from floorit.tune.told import PATCH, Told
+
+_BUDGETS = {"gpu": "GPU memory", "host": "host memory", "shared": "/dev/shm"}
 
 
 def render(result: Result) -> RenderableType:
     """What came of it, then all that was tried, and what to do next."""
     parts = [Text(), Text(f"floorit: {headline(result)}", style="bold"), Text(), _table(result), Text()]
+    for stage in result.stages:
+        if stage.sizes is not None:
+            parts += [_sizes(stage.sizes), Text(taken(stage.sizes)), Text()]
     parts += [Text(line) for line in closing(result)]
     parts += [Text(), *(Text(line) for line in _next(result))]
     return Group(*parts)
@@ -27,7 +34,7 @@ def render(result: Result) -> RenderableType:
 
 def closing(result: Result) -> list[str]:
     """What all of it together is, what is left, and why it ended."""
-    return [*_proof(result), *_job(result), *_left(result), f"it ended: {result.stopped}"]
+    return [*_proof(result), *_job(result), *_left(result), f"it ended: {result.stopped}", *result.advice]
 
 
 def headline(result: Result) -> str:
@@ -37,30 +44,71 @@ def headline(result: Result) -> str:
     if result.proof is None and result.stack:
         return f"{spent}; kept so far, each proven on top of the one before: {stacked(result.stack)}"
     if result.proof is None or result.proof.speedup is None:
-        return f"{spent}; nothing was proven faster"
+        wanted = "to take less memory at 95% of the speed" if result.goal == "memory" else "faster"
+        return f"{spent}; nothing was proven {wanted}"
     if not result.is_proven:
-        return f"{spent}; together, what was kept is {result.proof.verdict}"
-    return f"{trials.measured(result.proof.speedup)} times as fast with {stacked(result.stack)}; {spent}"
+        return f"{spent}; together, what was kept is {judge.word(result.goal, result.proof, speed=1.0)}"
+    fast = f"{trials.measured(result.proof.speedup)} times as fast"
+    if result.goal == "memory" and result.proof.memory.both is not None:
+        before, after = result.proof.memory.both
+        fast = f"{size(after)} of memory instead of {size(before)}, {fast},"
+    return f"{fast} with {stacked(result.stack)}; {spent}"
 
 
 def _table(result: Result) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for title in ("change", "on top of", "predicted", "times as fast", "results", "verdict"):
+    for title in ("change", "on top of", "predicted", "times as fast", "memory", "results", "verdict"):
         table.add_column(title, overflow="fold")
     for stage in result.stages:
         for outcome in stage.outcomes:
-            said = verdict(outcome, is_kept=outcome.name == stage.kept)
+            said = verdict(result, stage, outcome)
             table.add_row(*_row(outcome, stacked(stage.on)), Text(said, style=trials.colour(outcome)))
     if result.proof is not None and len(result.stack) > 1:
-        table.add_row(*_row(result.proof, ""), Text(result.proof.verdict, style=trials.colour(result.proof)))
+        said = judge.word(result.goal, result.proof, speed=1.0)
+        table.add_row(*_row(result.proof, ""), Text(said, style=trials.colour(result.proof)))
     return table
 
 
-def verdict(outcome: Outcome, *, is_kept: bool) -> str:
+def _sizes(found: Sizes) -> RenderableType:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for title in ("batches of", "samples/s", *map(_BUDGETS.__getitem__, _budgets(found)), ""):
+        table.add_column(title, justify="right" if title else "left")
+    for one in sorted(found.seen, key=lambda one: one.size):
+        table.add_row(*_size(one, found, ""))
+    for label, seen in found.beside.items():
+        for one in seen:
+            table.add_row(*_size(one, found, f"with {label}"))
+    table.add_row("at most", "", *(size(found.limits.get(budget)) for budget in _budgets(found)), "")
+    return table
+
+
+def _budgets(found: Sizes) -> list[str]:
+    seen = [one for some in (found.seen, *found.beside.values()) for one in some]
+    return [budget for budget in _BUDGETS if any(budget in one.peaks for one in seen)]
+
+
+def _size(one: Size, found: Sizes, label: str) -> list[str]:
+    rate = number(one.rate) if one.rate is not None and one.state == "ran" else ""
+    used = [size(one.peaks[budget]) if budget in one.peaks else "" for budget in _budgets(found)]
+    marks = ["its own"] * (one.size == found.own) + ["chosen"] * (one.size == found.chosen and not label)
+    marks += [label] * bool(label) + [f"{one.state}: {one.reason}"] * (one.state != "ran")
+    return [str(one.size), rate, *used, ", ".join(marks)]
+
+
+def taken(found: Sizes) -> str:
+    """Which size is tried, and why no other."""
+    lead = f"batches of {found.chosen}" if found.chosen is not None else "no other size of batches"
+    ran = [one for one in found.seen if one.state == "ran"]
+    unseen = "; no evaluation was seen, so its batches are not in these peaks" if ran and not ran[-1].evaluated else ""
+    return f"{lead}: {found.why}{unseen}"
+
+
+def verdict(result: Result, stage: Stage, outcome: Outcome) -> str:
     """In the words of a search."""
-    if is_kept:
-        return f"{outcome.verdict}, kept"
-    return "no gain so far, left" if _is_left(outcome) else outcome.verdict
+    word = judge.word(result.goal, outcome, speed=stage.speed)
+    if outcome.name == stage.kept:
+        return f"{word}, kept"
+    return "no gain so far, left" if result.goal != "memory" and _is_left(outcome) else word
 
 
 def _is_left(outcome: Outcome) -> bool:
@@ -74,7 +122,7 @@ def _row(outcome: Outcome, on: str) -> tuple[str, ...]:
     measured = trials.measured(gain)
     if gain is not None and _is_left(outcome):
         measured = f"{gain.value:.2f} in {several(gain.n, 'pair')}"
-    return outcome.name, on, predicted, measured, trials.results(outcome)
+    return outcome.name, on, predicted, measured, trials.memory(outcome), trials.results(outcome)
 
 
 def _proof(result: Result) -> list[str]:
@@ -105,7 +153,8 @@ def commands(result: Result) -> list[str]:
     """To train with what was proven: unedited, or with the patch where there is one."""
     if not result.is_proven:
         return []
-    train = ["floorit", "run", "--with", relative(f"{result.folder}/{recipe.NAME}"), *result.command]
+    assert result.proof is not None
+    train = ["floorit", "run", "--with", relative(f"{result.folder}/{recipe.NAME}"), *result.proof.command]
     has_patch = any(not told.words for told in result.in_source)
     return [shlex.join(train), *[f"git apply {relative(f'{result.folder}/{PATCH}')}"] * has_patch]
 

@@ -6,6 +6,7 @@ from . import (
     accumulating,
     ahead,
     batches,
+    capping,
     decoding,
     device,
     eightbit,
@@ -23,7 +24,7 @@ from .applied import Applied
 GROUPS = (
     *(loader, batches, threads, decoding, transfers, ahead),
     *(model, optimizer, eightbit, accumulating),
-    *(switches, device, ranks, frameworks),
+    *(switches, device, ranks, frameworks, capping),
 )
 
 
