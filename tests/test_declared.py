@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from floorit.declared import files
+from floorit.declared import edit, files
 from floorit.declared.gather import gather
 from floorit.events import Process
 from floorit.record.aliases import LARGEST, meaning
@@ -241,3 +241,37 @@ def test_words_of_a_program_without_argparse() -> None:
         ("torch.compile", True),
     ]
     assert {d.by for d in found} == {"argument"}
+
+
+# -- a value, changed in the text ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "line", "setting", "value", "wanted"),
+    [
+        (".yaml", "a: 1  # x\nworkers:   8   # of\n", 2, "num_workers", 2, "a: 1  # x\nworkers:   2   # of\n"),
+        (".yaml", "cudnn_benchmark: No\r\nb: 1\r\n", 1, "cudnn.benchmark", True, "cudnn_benchmark: Yes\r\nb: 1\r\n"),
+        (".yaml", "t: {batch: 16, workers: 8}\n", 1, "num_workers", 12, "t: {batch: 16, workers: 12}\n"),
+        (".yaml", "w: \u00e9\nworkers: '8'", 2, "num_workers", 4, "w: \u00e9\nworkers: '4'"),
+        (".json", '{\n\t"pin_memory": false,\n\t"x": 1}', 2, "pin_memory", True, '{\n\t"pin_memory": true,\n\t"x": 1}'),
+        (".toml", "[data]\nworkers = 8 # of\n", 2, "num_workers", 2, "[data]\nworkers = 2 # of\n"),
+        (".ini", "[data]\nworkers: 8\n", 2, "num_workers", 2, "[data]\nworkers: 2\n"),
+        (".py", "d = dict(\n  workers=8, batch=2)\n", 2, "num_workers", 2, "d = dict(\n  workers=2, batch=2)\n"),
+    ],
+)
+def test_a_value_is_changed_and_nothing_else(suffix, text, line, setting, value, wanted):
+    assert edit.with_value(text, suffix, line, setting, value) == wanted
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text", "line"),
+    [
+        (".yaml", "a: &w 8\nworkers: *w\n", 2),  # the value stands elsewhere, and others have it too
+        (".yaml", "workers: 8\n", 2),
+        (".yaml", "workers: [8\n", 1),
+        (".py", "workers = cores()\n", 1),
+        (".toml", "workers = 8\n[data]\nx = 1\n", 3),
+    ],
+)
+def test_what_cannot_be_changed_alone_is_not(suffix, text, line):
+    assert edit.with_value(text, suffix, line, "num_workers", 2) is None

@@ -194,7 +194,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     job = SimpleNamespace(seconds=estimate(100.0), shares=shares, steps_per_epoch=10_000)
     report = SimpleNamespace(floor=SimpleNamespace(gap=1.5), findings=[finding], job=job)
     monkeypatch.setattr(search.build, "build", lambda folder: report)
-    monkeypatch.setattr(search, "_with_patch", lambda result, folder, stack: result)  # there is no program here
+    monkeypatch.setattr(search, "_with_patch", lambda result, folder, search: result)  # there is no program here
     return made
 
 
@@ -466,7 +466,7 @@ def test_a_size_is_looked_for_once_other_fixes_are_through_and_proven(world, tmp
     world.risks = {"batch": "training"}
     world.sizes, world.limit = {"": (lambda size: min(size, 32), lambda size: 10 * size)}, 10_000
     result = tuned(tmp_path, goal="speed", allowed=["training"])
-    assert [stage for stage in world.stages[:2]] == [([], ["workers=2"]), (["workers"], ["batch=32"])]
+    assert world.stages[:2] == [([], ["workers=2"]), (["workers"], ["batch=32"])]
     assert world.sized == [("", 8), ("", 16), ("", 32), ("", 64)]
     assert {fix.code: fix.value for fix in result.stack} == {"workers": 2, "batch": 32}
     assert result.stages[1].sizes.by == "knee"
@@ -607,14 +607,14 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 """
 
 
-def changed(folder, stack, line=11, text=LOADED, command=("train.py",)):
+def changed(folder, stack, line=11, text=LOADED, command=("train.py",), more=()):
     """The lines that a patch takes away and adds, and what is left to do by hand."""
     path = folder / "train.py"
     path.write_text(text)
     place = SimpleNamespace(file=str(path), line=line)
-    report = SimpleNamespace(
-        program=SimpleNamespace(command=list(command)), settings=[SimpleNamespace(name="num_workers", set_at=place)]
-    )
+    usual = {"declared": None, "declared_at": None, "actual": None, "set_at": place}
+    settings = [SimpleNamespace(**{**usual, "name": "num_workers"}), *(SimpleNamespace(**usual | s) for s in more)]
+    report = SimpleNamespace(program=SimpleNamespace(command=list(command)), settings=settings)
     made = patch.make(asked.parse(stack), report, [str(path)])
     lines = [line for line in made.diff.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
     return [line.replace(" ", "") for line in lines], [told.words for told in made.told if told.words]
@@ -657,13 +657,66 @@ def test_what_cannot_be_patched_is_said(tmp_path, stack, line, command, words):
     assert words in by_hand
 
 
+CONFIGURED = """
+import torch
+from torch.utils.data import DataLoader
+cfg = load("c.yaml")
+torch.backends.cudnn.benchmark = cfg["cudnn_benchmark"]
+loader = DataLoader(data, cfg["batch"], num_workers=cfg["workers"], pin_memory=cfg.pin)
+"""
+CONFIG = """# of the loader
+train: {workers: 8,  batch: 16}   # both
+cudnn_benchmark: no
+"""
+
+
+def declared(name, value, at):
+    return {"name": name, "declared": value, "actual": value, "declared_at": at}
+
+
+def test_a_fix_is_patched_where_a_configuration_file_says_it(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG)
+    more = [
+        declared("num_workers", 8, f"{path}:2"),
+        declared("batch_size", 16, f"{path}:2"),
+        declared("cudnn.benchmark", False, f"{path}:3"),
+    ]
+    stack = ["workers=2", "batch=x4", "cudnn-benchmark=on"]
+    lines, by_hand = changed(tmp_path, stack, 6, CONFIGURED, more=more)
+    assert not [words for words in by_hand if "learning rate" not in words]
+    added = [line for line in lines if line.startswith("+")]
+    assert added == ["+train:{workers:2,batch:64}#both", "+cudnn_benchmark:yes"]
+
+
+def test_a_word_of_the_command_that_decides_it_is_named(tmp_path):
+    more = [declared("num_workers", 8, "data.workers on the command line")]
+    _, by_hand = changed(tmp_path, ["workers=2"], 6, CONFIGURED, more=more)
+    assert by_hand == ["type data.workers=2 in the command"]
+
+
+def test_a_file_that_is_not_what_is_in_force_is_left_alone(tmp_path):
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    more = [{**declared("num_workers", 8, f"{tmp_path}/c.yaml:2"), "actual": 1}]
+    lines, by_hand = changed(tmp_path, ["workers=2"], 6, CONFIGURED, more=more)
+    assert not lines
+    assert by_hand == ["give the DataLoader num_workers=2"]
+
+
+def test_with_another_size_of_batches_the_learning_rate_is_spoken_of(tmp_path):
+    more = [{"name": "batch_size", "actual": 16}, {"name": "optimizer", "actual": "SGD"}]
+    lines, (words,) = changed(tmp_path, ["batch=64"], 12, more=more)
+    assert "+batch_size=64," in lines
+    assert "4 times" in words
+
+
 def test_a_patch_is_taken_by_git(tmp_path):
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     (tmp_path / "src").mkdir()
     path = tmp_path / "src" / "train.py"
     path.write_text(LOADED)
     place = SimpleNamespace(file=str(path), line=11)
-    settings = [SimpleNamespace(name="num_workers", set_at=place)]
+    settings = [SimpleNamespace(name="num_workers", set_at=place, declared=None, declared_at=None)]
     report = SimpleNamespace(program=SimpleNamespace(command=["train.py"]), settings=settings)
     made = patch.make(asked.parse(["workers=4", "anomaly=off", "fused=on"]), report, [])
     (tmp_path / "floorit.patch").write_text(made.diff)

@@ -1,8 +1,8 @@
 """floorit.patch: what was proven, as a change to the source at the lines that decide it.
 
 A change is made where the program says the value itself: in the call that makes the loader or the optimizer, in the
-default of the argument that the call is given, in the statement that turns a switch. What cannot be changed so is said
-in words, with its place.
+default of the argument that the call is given, in the statement that turns a switch; or where a configuration file
+says it, and that is what was in force. What cannot be changed so is said in words, with its place.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 from libcst import ParserSyntaxError
 
+from floorit.declared import edit as configuration
 from floorit.fixes import ALL
+from floorit.fixes.fix import Fix
 from floorit.fixes.values import Value, spelled
 from floorit.report.model import Report
 from floorit.scan.edits import Edit, remove, replace, set_argument
@@ -31,9 +34,15 @@ _OF_LOADER = {
     "pin": "pin_memory",
     "in-order": "in_order",
     "context": "multiprocessing_context",
+    "batch": "batch_size",
 }
-_POSITIONS = {"num_workers": 5, "pin_memory": 7}  # of DataLoader's arguments, where people give them without a name
+_POSITIONS = {
+    "batch_size": 1,
+    "num_workers": 5,
+    "pin_memory": 7,
+}  # of DataLoader's arguments, where people give them without a name
 _SWITCHES = {"cudnn-benchmark": "torch.backends.cudnn.benchmark"}  # fix -> what is assigned to
+_TYPED = " on the command line"  # where a setting is said to be declared by a word that was typed
 _FUSABLE = ("Adam", "AdamW", "SGD", "Adagrad")
 _ANOMALY = ("torch.autograd.set_detect_anomaly", "torch.autograd.anomaly_mode.set_detect_anomaly")
 _MADE_AT = "num_workers"  # the setting whose place is that of the loader
@@ -54,21 +63,45 @@ class _ByHand(Exception):
         self.words, self.file, self.line = words, file, line
 
 
-def make(stack: dict[str, Value], report: Report, files: Iterable[str]) -> Patch:
-    """Of a program as it ran untouched, and the files of its own that it was seen in."""
-    project = _Project(report, files)
+class _Entry(msgspec.Struct, frozen=True):
+    """A value in a configuration file."""
+
+    path: Path
+    lineno: int
+    setting: str
+
+
+_Place: TypeAlias = "tuple[Source, ast.AST, Edit] | _Entry"
+
+
+def make(stack: dict[str, Value], report: Report, files: Iterable[str], typed: str | None = None) -> Patch:
+    """Of a program as it ran untouched, and the files of its own that it was seen in.
+
+    `typed` are the words by which the program itself is told the size of its batches, where it was.
+    """
+    project = _Project(report, files, typed)
     edits: dict[Path, list[Edit]] = defaultdict(list)
+    configs = dict[Path, tuple[str, str]]()  # as they are, and as they are to be
     told = []
     for code, value in stack.items():
+        value = project.settled(code, value)
         try:
-            source, node, edit = project.change(code, value)
+            place = project.change(code, value)
+            if isinstance(place, _Entry):
+                _enter(configs, place, value)
         except _ByHand as by_hand:
             told.append(Told(code=code, value=value, file=by_hand.file, line=by_hand.line, words=by_hand.words))
+            continue
+        if isinstance(place, _Entry):
+            told.append(Told(code=code, value=value, file=str(place.path), line=place.lineno))
         else:
+            source, node, edit = place
             edits[source.path].append(edit)
             told.append(Told(code=code, value=value, file=str(source.path), line=getattr(node, "lineno", None)))
+    if "batch" in stack:
+        told.append(Told(code="batch", value=stack["batch"], words=project.rate(stack["batch"])))
     texts = {source.path: source.text for source in project.sources}
-    diffs = ""
+    diffs = "".join(difference(*texts, _name(path)) for path, texts in sorted(configs.items()))
     for path, own in sorted(edits.items()):
         try:
             diffs += difference(texts[path], rewritten(texts[path], own), _name(path))
@@ -78,43 +111,99 @@ def make(stack: dict[str, Value], report: Report, files: Iterable[str]) -> Patch
     return Patch(diff=diffs, told=told)
 
 
+def _enter(configs: dict[Path, tuple[str, str]], place: _Entry, value: Value) -> None:
+    """Change the text of a configuration file further."""
+    words = f"set {place.setting} to {spelled(value)} there"
+    try:
+        own, before = configs.get(place.path) or (place.path.read_bytes().decode(),) * 2
+    except (OSError, UnicodeDecodeError):
+        raise _ByHand(words, str(place.path), place.lineno) from None
+    after = configuration.with_value(before, place.path.suffix, place.lineno, place.setting, value)
+    if after is None:
+        raise _ByHand(words, str(place.path), place.lineno)
+    configs[place.path] = own, after
+
+
 class _Project:
-    def __init__(self, report: Report, files: Iterable[str]) -> None:
+    def __init__(self, report: Report, files: Iterable[str], typed: str | None = None) -> None:
+        self._of_size = typed
+        self._settings = {setting.name: setting for setting in report.settings}
         self._command = report.program.command
         self._loader_at = next((s.set_at for s in report.settings if s.name == _MADE_AT), None)
         names = {*files, *([self._loader_at.file] if self._loader_at is not None else [])}
         self.sources = [source for name in sorted(names) if (source := _read(name)) is not None]
 
-    def change(self, code: str, value: Value) -> tuple[Source, ast.AST, Edit]:
+    def rate(self, size: Value) -> str:
+        """The learning rate that goes with a size of batches."""
+        own, optimizer = (self._settings.get(name) for name in ("batch_size", "optimizer"))
+        left = "the trials left it as it is; " if self._of_size is not None else "as in the trials, "
+        times = self.settled("batch", size)
+        if own is None or not isinstance(own.actual, int) or not isinstance(times, int) or not own.actual:
+            return f"the learning rate: {left}as many times for SGD as the batch, by the square root for Adam"
+        factor = times / own.actual
+        if optimizer is not None and "SGD" in str(optimizer.actual):
+            return f"the learning rate: {left}{factor:.3g} times for SGD"
+        if optimizer is not None and "Adam" in str(optimizer.actual):
+            return f"the learning rate: {left}{factor**0.5:.3g} times for Adam and its kin"
+        return f"the learning rate: {left}{factor:.3g} times for SGD, {factor**0.5:.3g} times for Adam and its kin"
+
+    def settled(self, code: str, value: Value) -> Value:
+        """A size of batches as a number, where it was so many times the program's own."""
+        own = self._settings.get("batch_size")
+        if code == "batch" and isinstance(value, str) and own is not None and isinstance(own.actual, int):
+            return own.actual * int(value[1:])
+        return value
+
+    def change(self, code: str, value: Value) -> _Place:
         """The edit that a fix is, with its place."""
+        if code == "batch" and self._of_size is not None:
+            raise _ByHand(f"type {self._of_size} in the command")
         if code in _OF_LOADER:
-            return self._of_loader(_OF_LOADER[code], value)
+            return self._of_loader(code, _OF_LOADER[code], value)
         if code == "fused":
             return self._of_optimizer(value)
         if code == "anomaly" and value is False:
             return self._of_anomaly()
         if code in _SWITCHES:
-            return self._of_switch(_SWITCHES[code], value)
-        raise _ByHand(f"{_summary(code)}: docs/fixes.md says how")
+            return self._of_switch(code, _SWITCHES[code], value)
+        return self._of_config(code, value, _ByHand(f"{_summary(code)}: docs/fixes.md says how"))
 
-    def _of_loader(self, name: str, value: Value) -> tuple[Source, ast.AST, Edit]:
+    def _of_config(self, code: str, value: Value, otherwise: _ByHand) -> _Entry:
+        """Where a file or a word of the command says the value that was in force."""
+        setting = self._settings.get(_fix(code).setting or "")
+        if setting is None or setting.declared_at is None or setting.declared != setting.actual:
+            raise otherwise
+        if type(setting.declared) is not type(value):  # a switch for half precision says no precision
+            raise otherwise
+        if setting.declared_at.endswith(_TYPED):
+            raise _typed(setting.declared_at.removesuffix(_TYPED), value)
+        file, _, line = setting.declared_at.rpartition(":")
+        if not line.isdecimal():  # the default of an argument
+            raise otherwise
+        return _Entry(Path(file), int(line), setting.name)
+
+    def _of_loader(self, code: str, name: str, value: Value) -> _Place:
         at = self._loader_at
         if at is None:
-            raise _ByHand(f"give the DataLoader {name}={_literal(value)}")
+            return self._of_config(code, value, _ByHand(f"give the DataLoader {name}={_literal(value)}"))
         source = next((s for s in self.sources if str(s.path) == at.file), None)
         calls = [c for c in source.all(ast.Call) if _is_at(c, at.line)] if source is not None else []
         calls = [call for call in calls if last_word(call.func).endswith("DataLoader")]
         words = f"give the DataLoader {name}={_literal(value)}"
         if source is None or len(calls) != 1 or has_stars(calls[0]):
-            raise _ByHand(words, at.file, at.line)
+            return self._of_config(code, value, _ByHand(words, at.file, at.line))
         (call,) = calls
         position = _POSITIONS.get(name)
-        if position is not None and position < len(call.args):
-            return source, call, replace(call.args[position], _literal(value))
-        given = argument(call, name)
+        is_placed = position is not None and position < len(call.args)
+        given = call.args[position] if is_placed and position is not None else argument(call, name)
         if given is None or isinstance(given, ast.Constant):
+            if given is not None and is_placed:
+                return source, call, replace(given, _literal(value))
             return source, call, set_argument(call, name, _literal(value))
-        return self._of_argument(last_word(given), value, _ByHand(words, at.file, call.lineno))
+        try:
+            return self._of_argument(last_word(given), value, _ByHand(words, at.file, call.lineno))
+        except _ByHand as by_hand:
+            return self._of_config(code, value, by_hand)
 
     def _of_argument(self, dest: str, value: Value, otherwise: _ByHand) -> tuple[Source, ast.AST, Edit]:
         """The default of the program's own argument that a call is given."""
@@ -123,18 +212,22 @@ class _Project:
             raise otherwise
         source, call, flag = found[0]
         if any(word == flag or word.startswith(f"{flag}=") for word in self._command):
-            raise _ByHand(f"type {flag} {spelled(value)} in the command", str(source.path), call.lineno)
+            raise _typed(flag, value, str(source.path), call.lineno)
         return source, call, set_argument(call, "default", _literal(value))
 
-    def _of_optimizer(self, value: Value) -> tuple[Source, ast.AST, Edit]:
+    def _of_optimizer(self, value: Value) -> _Place:
         calls = [(source, call) for source in self.sources for call in source.all(ast.Call)]
         found = [(source, call) for source, call in calls if _is_fusable(source.name(call.func))]
         if len(found) != 1 or has_stars(found[0][1]):
             raise _ByHand(f"give the optimizer fused={_literal(value)}")
         source, call = found[0]
+        given = argument(call, "fused")
+        if given is not None and not isinstance(given, ast.Constant):
+            words = f"give the optimizer fused={_literal(value)}"
+            return self._of_config("fused", value, _ByHand(words, str(source.path), call.lineno))
         return source, call, set_argument(call, "fused", _literal(value))
 
-    def _of_anomaly(self) -> tuple[Source, ast.AST, Edit]:
+    def _of_anomaly(self) -> _Place:
         for source in self.sources:
             for call in source.all(ast.Call):
                 if source.name(call.func) in _ANOMALY and call.args and is_constant(call.args[0], True):
@@ -142,12 +235,16 @@ class _Project:
                     if isinstance(statement, ast.Expr) and statement.value is call:
                         return source, call, remove(statement)
                     return source, call, replace(call.args[0], "False")
-        raise _ByHand("take torch.autograd.set_detect_anomaly(True), or detect_anomaly(), out")
+        words = "take torch.autograd.set_detect_anomaly(True), or detect_anomaly(), out"
+        return self._of_config("anomaly", False, _ByHand(words))
 
-    def _of_switch(self, name: str, value: Value) -> tuple[Source, ast.AST, Edit]:
+    def _of_switch(self, code: str, name: str, value: Value) -> _Place:
         for source in self.sources:
             for statement in source.all(ast.Assign):
                 if any(source.name(target) == name for target in statement.targets):
+                    if not isinstance(statement.value, ast.Constant):
+                        words = f"set {name} = {_literal(value)}"
+                        return self._of_config(code, value, _ByHand(words, str(source.path), statement.lineno))
                     return source, statement, replace(statement.value, _literal(value))
         raise _ByHand(f"put {name} = {_literal(value)} before the training loop")
 
@@ -184,8 +281,18 @@ def _literal(value: Value) -> str:
     return repr(value)
 
 
+def _typed(flag: str, value: Value, file: str | None = None, line: int | None = None) -> _ByHand:
+    """A word of the command decides it."""
+    between = " " if flag.startswith("-") else "="
+    return _ByHand(f"type {flag}{between}{spelled(value)} in the command", file, line)
+
+
 def _summary(code: str) -> str:
-    return next(fix.summary for fix in ALL if fix.code == code)
+    return _fix(code).summary
+
+
+def _fix(code: str) -> Fix:
+    return next(fix for fix in ALL if fix.code == code)
 
 
 def _name(path: Path) -> str:

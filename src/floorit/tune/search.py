@@ -69,18 +69,20 @@ def tune(wanted: Asked, folder: Path, stream: TextIO) -> Result:
     (folder / NAME).write_bytes(to_json(result))
     if result.is_proven:
         recipe.write(folder / recipe.NAME, search.dress(search.stack).fixes, _comments(result))
-        result = _with_patch(result, folder, search.stack)
+        result = _with_patch(result, folder, search)
         (folder / NAME).write_bytes(to_json(result))
     return result
 
 
-def _with_patch(result: Result, folder: Path, stack: dict[str, Value]) -> Result:
+def _with_patch(result: Result, folder: Path, search: Search) -> Result:
     """By the first run of all, of the program untouched."""
     from floorit.tune import patch  # LibCST takes 0.2 s to import, which other verbs need not wait for
 
     first = _stage_folder(folder, 1) / runner.FIRST
     reader = read_record(first / RECORD)
-    made = patch.make(stack, build.build(first), habits.files([*reader.run(), *reader.workers.values()]))
+    files = habits.files([*reader.run(), *reader.workers.values()])
+    typed = shlex.join(search.dress(search.stack).varied) or None
+    made = patch.make(search.stack, build.build(first), files, typed)
     if made.diff:
         (folder / PATCH).write_text(made.diff)
     return msgspec.structs.replace(result, in_source=made.told)
