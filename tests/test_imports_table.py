@@ -50,7 +50,7 @@ MAY_IMPORT = {
     "floorrun": {"analyse", "events", "launch", "live", "rates", "record", "replay", "runfile", "sandbox"},
     "trial": {
         *("analyse", "declared", "events", "fixes", "hardware", "launch", "live"),
-        *("record", "report", "runfile", "sandbox", "stats"),
+        *("record", "report", "runfile", "sandbox", "stats", "telemetry", "vitals"),
     },
     "live": {"analyse", "events", "replay", "record"},
     "recipe": {"fixes"},

@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from floorit import hardware, launch, live, runfile
-from floorit.analyse import iterations, memory, overrides, trace
+from floorit import hardware, launch, live, runfile, telemetry, vitals
+from floorit.analyse import iterations, machine, memory, overrides, trace
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.memory import OutOfMemory
 from floorit.declared import gather
@@ -106,12 +106,13 @@ class Runner:
     def _run(self, arm: Arm, own: Path, *, window: bool, jitter: float) -> tuple[Trial, live.Live]:
         record, said = own / runfile.RECORD, own / "output.txt"
         watcher = live.Live(record, stream=sys.stderr, quiet=True, steps=None, window=window, enough=self._is_enough)
-        memory = peaks.Watch()
+        memory, sampler = peaks.Watch(), telemetry.Telemetry(own)
         started = time.monotonic()
 
         def watch(_: subprocess.Popen[bytes]) -> None:
             watcher.watch()
             memory.look(watcher.pids)
+            sampler.watch()
             self._tick()
             if time.monotonic() - started > self.limit:
                 raise _TooLong
@@ -123,8 +124,11 @@ class Runner:
         code: int | None = None
         with said.open("wb") as output:
             more = self._environ(arm, jitter)
-            with suppress(_TooLong):
-                code, _ = launch.run(command, record, watch, output=output.fileno(), more=more, alone=True)
+            try:
+                with suppress(_TooLong):
+                    code, _ = launch.run(command, record, watch, output=output.fileno(), more=more, alone=True)
+            finally:
+                sampler.close()
         seconds = time.monotonic() - started
         watcher.close()
         trial = _read(arm, code, seconds, watcher.reader, said)
@@ -194,6 +198,7 @@ def _read(arm: Arm, code: int | None, seconds: float, reader: RecordReader, said
         samples=float(found.samples[found.warmup :].mean()) or None,
         losses=[_finite(p.losses) for p, _ in trained if p.losses],
         memory=process.memory_peak,
+        watts=_watts(process, found, said.parent),
         evaluated=found.eval_passes > 0,
     )
 
@@ -221,6 +226,16 @@ def _state(code: int | None, seconds: float, out: OutOfMemory | None, trained: b
     if code:
         return "failed", f"it ended with exit code {launch.shell_code(code)}"
     return ("ran", None) if trained else ("untrained", "no backward pass was seen")
+
+
+def _watts(process: Process, found: Iterations, folder: Path) -> float | None:
+    """What the GPU drew from the first steady step to the last."""
+    starts = process.starts()[np.searchsorted(found.of_row, np.arange(found.count))]
+    if len(starts) <= found.warmup + 1:
+        return None
+    seen = machine.describe(vitals.load(folder), float(starts[found.warmup]), float(starts[-1]))
+    power = seen.gpu.power_watts if seen is not None and seen.gpu is not None else None
+    return power.value if power is not None else None
 
 
 def _starts(process: Process, found: Iterations) -> list[float]:

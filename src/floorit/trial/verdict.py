@@ -39,6 +39,13 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     said: str | None  # the file with all of them
 
 
+class Power(msgspec.Struct, frozen=True, kw_only=True):
+    """Watts that the GPU drew while it trained, on average over the trials; None where nobody said."""
+
+    a: float | None = None
+    b: float | None = None
+
+
 class Startup(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until the steps were steady, by the median trial; of `b` also in the first, when nothing was compiled."""
 
@@ -65,6 +72,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     pairs: list[Pair]
     memory: Memory
     startup: Startup
+    power: Power = Power()
     overrides: list[Override] = []
     failure: Failure | None = None
 
@@ -96,6 +104,7 @@ def _outcome(state: State, arm: Arm, predicted: Estimate | str) -> Outcome:
         pairs=pairs,
         memory=memory.compare(state, arm),
         startup=_startup(state, arm, pairs, verdict),
+        power=Power(a=_watts(state.of(state.base)), b=_watts(state.of(arm))),
         overrides=overrides.told(state, arm),
         failure=None if failed is None else Failure(reason=failed.reason or "", last=failed.last, said=failed.said),
     )
@@ -145,6 +154,11 @@ def _too_few(state: State, arm: Arm) -> str:
     if conduct.failures_of_base(state) >= conduct.FLAKY:
         return "the program as it is does not always run well"
     return "there are too few pairs for an interval: a larger --budget allows more"
+
+
+def _watts(trials: list[Trial]) -> float | None:
+    known = [trial.watts for trial in trials if trial.watts is not None]
+    return float(np.mean(known)) if known else None
 
 
 def _startup(state: State, arm: Arm, pairs: list[Pair], verdict: Word) -> Startup:

@@ -388,7 +388,14 @@ class Search:
         if job is None:
             return None
         once = sum(share.seconds for share in job.shares if share.what in (START, AROUND))
-        return Job(before=job.seconds.value, after=once + (job.seconds.value - once) / judge.gain(self._proof))
+        before, after = job.seconds.value, once + (job.seconds.value - once) / judge.gain(self._proof)
+        power = self._proof.power
+        return Job(
+            before=before,
+            after=after,
+            joules_before=power.a * before if power.a is not None else None,
+            joules_after=power.b * after if power.b is not None else None,
+        )
 
     def _say(self, text: str) -> None:
         if not self._wanted.terms.quiet:

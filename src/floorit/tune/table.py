@@ -18,6 +18,7 @@ from floorit.tune.result import NAME, Result, Stage
 from floorit.tune.sizes import Size, Sizes
 from floorit.tune.told import PATCH, Told
 
+_JOULES = 3.6e6  # of a kilowatt-hour
 _BUDGETS = {"gpu": "GPU memory", "host": "host memory", "shared": "/dev/shm"}
 
 
@@ -137,7 +138,14 @@ def _proof(result: Result) -> list[str]:
 def _job(result: Result) -> list[str]:
     if result.job is None or not result.is_proven:
         return []
-    return [f"the whole training: {duration(result.job.before)} as it is, about {duration(result.job.after)} with it"]
+    job = result.job
+    lines = [f"the whole training: {duration(job.before)} as it is, about {duration(job.after)} with it"]
+    if any(fix.code == "batch" for fix in result.stack):
+        lines[0] += ", for as many samples"
+    if job.joules_before is not None and job.joules_after is not None:
+        before, after = (joules / _JOULES for joules in (job.joules_before, job.joules_after))
+        lines.append(f"energy of the GPU: about {number(before)} kWh as it is, {number(after)} kWh with it")
+    return lines
 
 
 def _left(result: Result) -> list[str]:

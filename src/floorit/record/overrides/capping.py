@@ -1,7 +1,7 @@
 """A hard cap on memory, below what is free: what does not fit fails at once, and in this process alone.
 
-On a GPU it is torch's allocator that is capped, when CUDA starts; without CUDA, what this process and each of its
-workers may have of the host. The last word on it says how it went.
+On a GPU it is torch's allocator that is capped, once the program uses CUDA; without CUDA, what this process and each
+of its workers may have of the host. The last word on it says how it went.
 """
 
 import functools
@@ -14,12 +14,11 @@ CODES = (CAP,)
 
 def install(session, asked):
     (applied,) = asked.values()
-    share = applied.value
     if session.torch.version.cuda is None and session.torch.version.hip is None:
-        _cap_host(share)
+        _cap_host(applied.value)
         applied.act()
-        return
-    session.on_cuda.append(lambda: _cap_device(session, applied, share))
+    else:
+        session.on_cuda.append(_Cap(session, applied).begin)
 
 
 def _cap_host(share):
@@ -32,35 +31,37 @@ def _cap_host(share):
     resource.setrlimit(resource.RLIMIT_DATA, (used + int(share * free_memory()), hard))
 
 
-def _cap_device(session, applied, share):
-    """Of what it has and what is free now: others' processes and CUDA's own part are taken off."""
-    torch = session.torch
-    try:
-        device = torch.cuda.current_device()
-        free, total = torch.cuda.mem_get_info(device)
-        limit = share * (free + torch.cuda.memory_reserved(device))
-        torch.cuda.set_per_process_memory_fraction(limit / total, device)
-        _hold(session, limit / total)
-        applied.value = {"bytes": int(limit), "total": total}
-        applied.act()
-        session.last_words.append(lambda: _sum_up(torch, device, applied))
-    except Exception as error:
-        applied.fail("memory could not be capped: %r" % (error,))
+class _Cap:
+    """Of the GPU that the program uses. The program may cap itself further, but have no more."""
 
+    def __init__(self, session, applied):
+        self._session, self._applied, self._share = session, applied, applied.value
+        self._fraction = self._own = 1.0
+        cuda = session.torch.cuda
+        self._set = setter = cuda.set_per_process_memory_fraction
 
-def _hold(session, fraction):
-    """The program may cap itself further, but have no more."""
-    cuda = session.torch.cuda
-    setter = cuda.set_per_process_memory_fraction
+        @functools.wraps(setter)
+        def held(fraction, *args, **kwargs):
+            self._own = fraction
+            return setter(min(fraction, self._fraction), *args, **kwargs)
 
-    @functools.wraps(setter)
-    def held(wanted, *args, **kwargs):
-        return setter(min(wanted, fraction), *args, **kwargs)
+        session.patches.replace(cuda, "set_per_process_memory_fraction", held)
 
-    session.patches.replace(cuda, "set_per_process_memory_fraction", held)
+    def begin(self):
+        """Of what it has and what is free now: others' processes and CUDA's own part are taken off."""
+        cuda = self._session.torch.cuda
+        try:
+            device = cuda.current_device()
+            free, total = cuda.mem_get_info(device)
+            self._fraction = min(self._share * (free + cuda.memory_reserved(device)) / total, self._own)
+            self._set(self._fraction, device)
+            self._applied.value = {"bytes": int(self._fraction * total), "total": total}
+            self._applied.act()
+            self._session.last_words.append(lambda: self._sum_up(device))
+        except Exception as error:
+            self._applied.fail("memory could not be capped: %r" % (error,))
 
-
-def _sum_up(torch, device, applied):
-    stats = torch.cuda.memory_stats(device)
-    reserved, retries = stats.get("reserved_bytes.all.peak"), stats.get("num_alloc_retries")
-    applied.value = {**applied.value, "reserved": reserved, "retries": retries}
+    def _sum_up(self, device):
+        stats = self._session.torch.cuda.memory_stats(device)
+        reserved, retries = stats.get("reserved_bytes.all.peak"), stats.get("num_alloc_retries")
+        self._applied.value = {**self._applied.value, "reserved": reserved, "retries": retries}
