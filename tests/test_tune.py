@@ -16,7 +16,7 @@ from conftest import FLOORIT, PYTHON, clean_environment
 
 from floorit import cli, recipe
 from floorit.analyse.job import START
-from floorit.errors import OutputError, TrialError, UsageError
+from floorit.errors import OutputError, RanOut, TrialError, UsageError
 from floorit.fixes import asked
 from floorit.fixes.fix import Fix
 from floorit.fixes.values import SWITCH_ON, whole
@@ -192,8 +192,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     finding = SimpleNamespace(code="input-bound")
     shares = [SimpleNamespace(what="training", seconds=90.0), SimpleNamespace(what=START, seconds=10.0)]
     job = SimpleNamespace(seconds=estimate(100.0), shares=shares, steps_per_epoch=10_000)
-    report = SimpleNamespace(floor=SimpleNamespace(gap=1.5), findings=[finding], job=job)
-    monkeypatch.setattr(search.build, "build", lambda folder: report)
+    made.run = SimpleNamespace(steady=True, stopped=True)
+    made.report = SimpleNamespace(floor=SimpleNamespace(gap=1.5), findings=[finding], job=job, run=made.run)
+    monkeypatch.setattr(search.build, "build", lambda folder: made.report)
     monkeypatch.setattr(search, "_with_patch", lambda result, folder, search: result)  # there is no program here
     return made
 
@@ -393,6 +394,49 @@ def test_a_folder_is_that_of_one_search(world, tmp_path):
         tuned(tmp_path, command=["other.py"])
 
 
+# -- what to do where it came to nothing ------------------------------------------------------------------------------
+
+
+def test_what_would_be_kept_if_it_were_verified_is_named(world, tmp_path):
+    world.predicted, world.true, world.parity = {"fused": 2.0}, {"fused": 2.0}, {"fused": "unverified"}
+    (line, _) = tuned(tmp_path).advice
+    assert line.startswith("fused=on was not kept: its results are unverified")
+    assert "--fix fused=on" in line
+
+
+def test_a_training_that_is_shorter_than_the_search_is_spoken_of(world, tmp_path):
+    world.predicted = {"pin": 1.5}
+    (line,) = tuned(tmp_path).advice
+    assert line.startswith("the whole training takes 1 min 40 s, less than this search")
+
+
+def test_steps_that_are_not_steady_are_spoken_of(world, tmp_path):
+    world.report.job = None
+    world.run.steady = False
+    (line,) = tuned(tmp_path).advice
+    assert "not steady" in line
+    assert "--steps" in line
+
+
+@pytest.mark.parametrize(("arg", "words"), [(None, "--fix batch=4 "), ("--bs {}", "type --bs 4 in the command")])
+def test_out_of_memory_at_once_a_size_that_fits_is_looked_for(world, tmp_path, monkeypatch, arg, words):
+    def ran_out(*_, **__):
+        raise RanOut("the program as it is ran out of memory")
+
+    monkeypatch.setattr(search.attempt, "attempt", ran_out)
+    world.report.settings = [SimpleNamespace(name="batch_size", actual=16)]
+    world.report.program, world.report.out_of_memory = SimpleNamespace(seconds=5.0), None
+    world.sizes, world.limit = {"": (rising, lambda size: 10 * size)}, 45
+    folder = tmp_path / "stage-1"
+    folder.mkdir()
+    result = tuned(tmp_path, goal="speed", allowed=["training"], batch_arg=arg)
+    assert result.stages[0].sizes.chosen == 4
+    assert not result.is_proven
+    assert words in result.advice[0]
+    with pytest.raises(RanOut, match="what to do"):
+        tuned(tmp_path / "other")
+
+
 # -- memory -----------------------------------------------------------------------------------------------------------
 
 
@@ -467,7 +511,7 @@ def test_a_size_is_looked_for_once_other_fixes_are_through_and_proven(world, tmp
     world.sizes, world.limit = {"": (lambda size: min(size, 32), lambda size: 10 * size)}, 10_000
     result = tuned(tmp_path, goal="speed", allowed=["training"])
     assert world.stages[:2] == [([], ["workers=2"]), (["workers"], ["batch=32"])]
-    assert world.sized == [("", 8), ("", 16), ("", 32), ("", 64)]
+    assert world.sized == [("", 8), ("", 16), ("", 32), ("", 64), ("", 128)]
     assert {fix.code: fix.value for fix in result.stack} == {"workers": 2, "batch": 32}
     assert result.stages[1].sizes.by == "knee"
     assert "batches of 32" in drawn(result)

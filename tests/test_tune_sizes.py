@@ -71,13 +71,13 @@ def test_the_knee_is_taken_and_not_the_fullest():
     assert found.chosen == 64
     assert found.by == "knee"
     assert found.predicted.value == pytest.approx(8.0)
-    assert max(one.size for one in found.seen) == 128  # no more was run than shows it
+    assert max(one.size for one in found.seen) == 256  # no more was run than shows it
 
 
 def test_where_a_larger_batch_gains_nothing_none_is_chosen():
     found = searched(32, affine, lambda b: 100.0, limit=8000 * MIB)
     assert found.chosen is None
-    assert [one.size for one in found.seen] == [32, 64]
+    assert [one.size for one in found.seen] == [32, 64, 128]
     assert "no larger batch" in found.why
 
 
@@ -118,6 +118,11 @@ def test_a_line_is_not_moved_by_one_point_and_its_bound_is_over_all_points():
     assert all(line.most_at(x) >= y for x, y in points)
     assert not sizes.is_affine(line, points)
     assert line.most_at(line.largest(3000)) <= 3000 + 1e-6
+
+
+def test_one_run_that_had_bad_luck_does_not_end_it():
+    found = searched(8, affine, lambda b: 50.0 if b == 16 else min(b, 64) / 0.1, limit=8000 * MIB)
+    assert found.chosen == 64
 
 
 def test_noise_of_a_few_per_cent_does_not_make_a_knee_of_the_largest():

@@ -7,6 +7,7 @@ FlooritError
 ├── RecordError         a folder holds no record that can be read   exit code 66
 ├── TruthError          a case's truth.toml cannot be read          exit code 65
 ├── TrialError          a program cannot be tried                   exit code 70
+│   └── RanOut          it runs out of memory as it is
 └── CaseError           a case cannot be run here                   exit code 69
 """
 
@@ -58,6 +59,10 @@ class TrialError(FlooritError):
 
     exit_code = 70
     slug = "trial"
+
+
+class RanOut(TrialError):
+    """A program runs out of memory as it is."""
 
 
 class CaseError(FlooritError):

@@ -12,7 +12,7 @@ from typing import TextIO, TypeAlias
 
 import msgspec
 
-from floorit.errors import TrialError
+from floorit.errors import RanOut, TrialError
 from floorit.fixes import ALL
 from floorit.fixes.fix import Known
 from floorit.report import advice, build
@@ -178,10 +178,15 @@ def _first_run(state: State, folder: Path, run: runner.Runner, terms: Terms, pro
     progress.over(done)
     if done.state != "ran":
         said = "\n".join(f"  {line}" for line in done.last)
+        if done.ran_out:
+            raise RanOut(f"the program as it is ran out of memory: {done.reason}; see {done.said}")
         hint = "; --in-place lets it write its files" if run.refuses_writes else ""
         raise TrialError(f"the program as it is did not run well: {done.reason}; see {done.said}{hint}\n{said}\n")
     if done.pace is None or len(done.starts) - 1 - done.warmup < ENOUGH:
-        raise TrialError(f"the program has only {len(done.starts)} steps: too few to compare; train longer")
+        raise TrialError(
+            f"the program has only {len(done.starts)} steps, {done.warmup} of them warm-up: too few to compare; let it"
+            " train for more epochs, or on more data"
+        )
     state.pilot = done
     state.steps = state.steps or runner.steps_for(done.pace)
     store.save(folder, state)

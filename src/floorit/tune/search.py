@@ -18,12 +18,13 @@ import msgspec
 from floorit import recipe
 from floorit.analyse import habits
 from floorit.analyse.job import AROUND, START
-from floorit.errors import OutputError, TrialError
+from floorit.errors import OutputError, RanOut, TrialError
 from floorit.events import read_record
 from floorit.fixes import asked
 from floorit.fixes.fix import Known
 from floorit.fixes.values import Value
 from floorit.report import build
+from floorit.report.model import Report
 from floorit.report.words import duration
 from floorit.runfile import RECORD
 from floorit.stats import Estimate
@@ -31,7 +32,7 @@ from floorit.trial import attempt, conduct, runner, statistics
 from floorit.trial.arms import AS_IS, Arm, riskiest, substitute
 from floorit.trial.trial import Trial
 from floorit.trial.verdict import Fixed, Outcome
-from floorit.tune import candidates, judge, probing
+from floorit.tune import advice, candidates, judge, probing
 from floorit.tune.candidates import BATCH, Candidate, Key
 from floorit.tune.result import NAME, Asked, Job, Left, Result, Stage, to_json
 from floorit.tune.sizes import Sizes
@@ -52,6 +53,10 @@ _FULL_EPOCH = 4  # batches that an epoch is to have at the least
 _NOTHING = (
     "nothing that can be applied from outside should make it 2% faster",
     "nothing else that can be applied from outside is known to take less memory",
+)
+_RAN_OUT = (
+    "what to do: floorit tune --goal speed --allow training looks for a size of batches that fits; floorit try with"
+    " --fix recompute=on, amp=bf16 or optimizer-8bit=on shows what takes less"
 )
 _NONE_PROVEN = (
     "nothing that was tried was proven faster, and nothing else should be",
@@ -143,6 +148,7 @@ class Search:
             left=self._left(),
             job=self._job(),
             in_source=[],
+            advice=self._advice(),
             stopped=self._stopped,
             interrupted=self._interrupted,
             seconds=self._spent,
@@ -187,6 +193,9 @@ class Search:
         try:
             tried = attempt.attempt(terms, [self._base], where, self._stream, choose, self._predicted(where))
         except (TrialError, KeyboardInterrupt) as error:
+            if isinstance(error, RanOut) and not self._stages:
+                self._fit(error, where)
+                return
             if not self._stages:
                 raise
             if isinstance(error, KeyboardInterrupt):
@@ -222,6 +231,20 @@ class Search:
         probe = probing.Probe(where, self._wanted.terms, self._on_top, self._stream, room)
         found = probe.find(size, pilot, _most(where, size), savers)
         return probing.candidates_of(found, savers)
+
+    def _fit(self, error: RanOut, where: Path) -> None:
+        """The program does not run as it is: a size that fits is looked for, where that is allowed."""
+        report = build.build(where / runner.FIRST)
+        own = _own_size(report)
+        if not self._wanted.wants_size or own is None:
+            raise RanOut(f"{error}\n{_RAN_OUT}\n") from None
+        self._say("it runs out of memory as it is: looking for a size of batches that fits")
+        pilot = Trial(arm=AS_IS, state="failed", seconds=report.program.seconds or 0.0)
+        probe = probing.Probe(where, self._wanted.terms, self._on_top, self._stream, self._wanted.terms.budget)
+        found = probe.find(own, pilot, None, [])
+        self._spent += found.seconds
+        self._stages.append(Stage(on=[], outcomes=[], sizes=found, seconds=0.0))
+        self._stopped = str(error)
 
     def _savers(self, known: Known) -> list[Candidate]:
         found = candidates.savers(known, self.stack, self._wanted.risks)
@@ -371,7 +394,7 @@ class Search:
 
     def _left(self) -> Left | None:
         """By the first run of the last stage."""
-        if not self._stages:
+        if not self._stages or self._does_not_run:
             return None
         report = build.build(_stage_folder(self._folder, len(self._stages)) / runner.FIRST)
         return Left(
@@ -397,6 +420,22 @@ class Search:
             joules_after=power.b * after if power.b is not None else None,
         )
 
+    @property
+    def _does_not_run(self) -> bool:
+        """As it is, for lack of memory."""
+        return bool(self._stages) and not self._run_seconds
+
+    def _advice(self) -> list[str]:
+        """What to do where it came to nothing, or rests on little."""
+        if not self._stages:
+            return []
+        sizes = self._stages[0].sizes
+        if self._does_not_run and sizes is not None:
+            return advice.on_memory(sizes, self._wanted)
+        report = build.build(_stage_folder(self._folder, 1) / runner.FIRST)
+        outcomes = [outcome for stage in self._stages for outcome in stage.outcomes]
+        return [*advice.on_results(outcomes, self._wanted.goal), *advice.on_program(report, self._spent)]
+
     def _say(self, text: str) -> None:
         if not self._wanted.terms.quiet:
             left = max(self._wanted.terms.budget - self._spent, 0.0)
@@ -409,6 +448,13 @@ def _stage_folder(folder: Path, number: int) -> Path:
 
 def _fixed(stack: dict[str, Value]) -> list[Fixed]:
     return [Fixed(code=code, value=value) for code, value in stack.items()]
+
+
+def _own_size(report: Report) -> int | None:
+    """The size of batches of a program that ran out of memory."""
+    said = next((setting.actual for setting in report.settings if setting.name == "batch_size"), None)
+    batch = report.out_of_memory.batch if report.out_of_memory is not None else None
+    return said if isinstance(said, int) and not isinstance(said, bool) and said > 0 else batch
 
 
 def _most(where: Path, own: int) -> int | None:

@@ -21,6 +21,7 @@ import msgspec
 from floorit.stats import Estimate
 
 GAIN = 1.03  # a larger batch that is not so many times as fast, by the sample, is not worth its size
+BEYOND = 2  # sizes over the one that is taken that are to show that no larger one is faster
 MOST = 9  # sizes that are run
 ROUND = 8  # sizes over it are multiples of it
 # An upper bound lies so many times the largest distance from the line over it, and at the least so much of its height.
@@ -120,7 +121,7 @@ def next_size(own: int, seen: Sequence[Size], limits: dict[str, int], most: int 
         assert bad is not None
         return rounded(bad / 2) if bad > 1 else None
     largest = good[-1]
-    if len(good) > 1 and not _is_worth_more(good):
+    if not _is_worth_more(good):
         return None
     wanted = _between(largest.size, bad) if bad is not None else _doubled(good, limits)
     wanted = min(wanted, rounded(most)) if most is not None and wanted is not None else wanted
@@ -128,10 +129,8 @@ def next_size(own: int, seen: Sequence[Size], limits: dict[str, int], most: int 
 
 
 def _is_worth_more(good: Sequence[Size]) -> bool:
-    """Whether the largest is still that much faster than what is half as large, or smaller."""
-    largest = good[-1]
-    before = [one for one in good[:-1] if one.size * 2 <= largest.size] or good[:1]
-    return (largest.rate or 0.0) > GAIN * max(one.rate or 0.0 for one in before)
+    """Whether a larger one may still be faster: two in a row that are not show it, one may have had bad luck."""
+    return sum(one.size > knee(good).size for one in good) < BEYOND
 
 
 def _between(good: int, bad: int) -> int | None:
@@ -186,7 +185,7 @@ def _held(
 ) -> tuple[By, str]:
     """What keeps the batch from being larger than the one that is taken."""
     largest = good[-1]
-    if taken.size < largest.size or (len(good) > 1 and not _is_worth_more(good)):
+    if taken.size < largest.size:
         return "knee", f"{largest.size} is not {GAIN - 1:.0%} faster than {taken.size} by the sample"
     bad = min((one for one in seen if not fits(one, limits)), key=lambda one: one.size, default=None)
     if bad is not None and bad.state == "failed":
