@@ -81,12 +81,6 @@ def _in_order(known: Known) -> Estimate | str:
     return _prefetch(known)
 
 
-def _fewer_ahead(known: Known) -> int | None:
-    """Batches that wait are in the host's memory, which is what counts where there is no GPU."""
-    ahead = known.setting("prefetch_factor")
-    return 1 if not known.on_gpu and isinstance(ahead, int) and ahead > 1 else None
-
-
 def _persistent(known: Known) -> Estimate | str:
     needs, loader = known.needs, known.needs.loader
     if loader is None or not loader.workers:
@@ -172,7 +166,6 @@ FIXES = (
         setting="prefetch_factor",
         predict=_prefetch,
         value=lambda known: 4,
-        saves=_fewer_ahead,
         takes=values.whole(1, _MOST, default=4),
         popular=True,
     ),

@@ -50,6 +50,8 @@ def on_program(report: Report, spent: float) -> list[str]:
 
 def on_memory(sizes: Sizes, wanted: Asked) -> list[str]:
     """Of a program that does not run as it is."""
+    if sizes.chosen is None and sizes.by == "time":
+        return ["what to do: a larger --budget, or a smaller batch to begin with"]
     if sizes.chosen is None:
         return [
             "what to do: no size of batches fits, so it is not the batch: floorit run says what holds the memory, and"

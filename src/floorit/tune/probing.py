@@ -53,6 +53,8 @@ class Probe:
             self._run = runner.Runner(self._folder, kept, self._progress.tick)
             self._run.limit = runner.limit_for(pilot)
             self._run.seconds, self._run.fewest, self._run.cap = SECONDS, FEWEST, CAP
+            if pilot.ran_out and not self._saved.seen:
+                self._saved.seen[""] = [read(pilot, own)]
             try:
                 found = self._sizes(own, most)
                 for saver in savers[:BESIDE] if found.by == "memory" and found.seen else []:

@@ -237,12 +237,13 @@ class Search:
         report = build.build(where / runner.FIRST)
         own = _own_size(report)
         if not self._wanted.wants_size or own is None:
-            raise RanOut(f"{error}\n{_RAN_OUT}\n") from None
+            raise RanOut(f"{error}\n{_RAN_OUT}") from None
         self._say("it runs out of memory as it is: looking for a size of batches that fits")
-        pilot = Trial(arm=AS_IS, state="failed", seconds=report.program.seconds or 0.0)
+        spent = report.program.seconds or 0.0
+        pilot = Trial(arm=AS_IS, state="failed", seconds=spent, ran_out=True, reason="it runs out of memory")
         probe = probing.Probe(where, self._wanted.terms, self._on_top, self._stream, self._wanted.terms.budget)
         found = probe.find(own, pilot, None, [])
-        self._spent += found.seconds
+        self._spent += found.seconds  # the first run's, too
         self._stages.append(Stage(on=[], outcomes=[], sizes=found, seconds=0.0))
         self._stopped = str(error)
 

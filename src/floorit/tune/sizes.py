@@ -169,7 +169,8 @@ def choose(
     good = sorted((one for one in seen if fits(one, limits)), key=lambda one: one.size)
     if not good:
         why = f"no size ran: {seen[-1].reason}" if seen else "no size was run"
-        return Sizes(own=own, limits=limits, seen=list(seen), chosen=None, by="failure", why=why)
+        why = why if in_time else f"there was no time to go below {seen[-1].size}"
+        return Sizes(own=own, limits=limits, seen=list(seen), chosen=None, by="failure" if in_time else "time", why=why)
     taken = knee(good)
     by, why = _held(taken, good, seen, limits, most, in_time)
     mine = next((one for one in good if one.size == own), None)

@@ -24,7 +24,9 @@ _BUDGETS = {"gpu": "GPU memory", "host": "host memory", "shared": "/dev/shm"}
 
 def render(result: Result) -> RenderableType:
     """What came of it, then all that was tried, and what to do next."""
-    parts = [Text(), Text(f"floorit: {headline(result)}", style="bold"), Text(), _table(result), Text()]
+    parts: list[RenderableType] = [Text(), Text(f"floorit: {headline(result)}", style="bold"), Text()]
+    if any(stage.outcomes for stage in result.stages):
+        parts += [_table(result), Text()]
     for stage in result.stages:
         if stage.sizes is not None:
             parts += [_sizes(stage.sizes), Text(taken(stage.sizes)), Text()]
