@@ -432,6 +432,7 @@ def test_out_of_memory_at_once_a_size_that_fits_is_looked_for(world, tmp_path, m
     result = tuned(tmp_path, goal="speed", allowed=["training"], batch_arg=arg)
     assert result.stages[0].sizes.chosen == 4
     assert not result.is_proven
+    assert "it runs out of memory as it is; batches of 4 fit" in drawn(result)
     assert words in result.advice[0]
     with pytest.raises(RanOut, match="what to do"):
         tuned(tmp_path / "other")
@@ -621,7 +622,15 @@ def test_a_run_with_a_recipe_has_its_fixes(tmp_path):
     assert overrides["pin"]["value"] is True
 
 
-@pytest.mark.parametrize("words", [["tune"], ["tune", "--allow", "training", "train.py"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["tune"],
+        ["tune", "--allow", "training", "train.py"],
+        ["tune", "--batch-arg", "--bs {}", "train.py"],
+        ["tune", "--goal", "speed", "--allow", "training", "--batch-arg", "--bs", "train.py"],
+    ],
+)
 def test_words_that_make_no_sense_are_refused(words, capsys):
     assert cli.main(words) == 2
 

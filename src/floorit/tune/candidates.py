@@ -20,6 +20,8 @@ GOALS: dict[Goal, tuple[Risk, ...]] = {
 }
 # Of two fixes that should gain about as much, the one that does less to results is tried first.
 _WORTH: dict[Risk, float] = {"exact": 1.0, "rounding": 0.9, "order": 0.8, "training": 0.5}
+# Of what may take less memory, what takes away most in most programs: activations, then the optimizer's state.
+_SAVES_MOST = ("recompute", "amp", "optimizer-8bit")
 BATCH = "batch"  # has a search of its own for its value: sizes.py
 Key: TypeAlias = frozenset[tuple[str, Value]]
 
@@ -39,8 +41,13 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def worth(self) -> float:
         """What it should gain, for what it risks."""
-        gain = self.predicted.value - 1 if self.predicted is not None else 1.0
+        gain = self.predicted.value - 1 if self.predicted is not None else _expected(self.changes)
         return gain * _WORTH[self.risk]
+
+
+def _expected(changes: dict[str, Value]) -> float:
+    """A rank among what may save memory, as nothing is predicted of it."""
+    return max(1 / (1 + _SAVES_MOST.index(code)) if code in _SAVES_MOST else 0.1 for code in changes)
 
 
 def key(changes: dict[str, Value]) -> Key:
