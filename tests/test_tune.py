@@ -344,6 +344,15 @@ def test_a_stage_that_is_over_is_not_gone_on_with(world, tmp_path):
     assert len(more.stack) == 4
 
 
+def test_what_was_unclear_for_want_of_time_is_gone_on_with(world, tmp_path):
+    world.predicted, world.true, world.words = {"pin": 1.5}, {"pin": 1.3}, {"pin": "unclear"}
+    result = tuned(tmp_path, budget=60 * RUN)
+    assert "pin=on: unclear so far, a larger --budget" in result.stopped
+    world.words, world.budgets = {}, []
+    assert tuned(tmp_path, budget=600 * RUN).is_proven
+    assert world.budgets[0] > 0
+
+
 def test_with_little_time_one_change_is_tried_at_a_time(world, tmp_path):
     world.predicted = {"pin": 1.2, "workers": 2.0}
     tuned(tmp_path, budget=20 * RUN)

@@ -53,7 +53,7 @@ def word(goal: Goal, outcome: Outcome, *, speed: float) -> str:
     if goal != "memory" or outcome.verdict not in ("faster", "not faster", "unclear"):
         return outcome.verdict
     if outcome.memory.both is None:
-        return "its memory was not measured"
+        return "its memory was not measured" if outcome.pairs else outcome.verdict
     if not outcome.memory.is_less:
         return "no less memory"
     if outcome.parity.status == "unverified":

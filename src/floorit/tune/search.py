@@ -21,7 +21,7 @@ from floorit.analyse.job import AROUND, START
 from floorit.errors import OutputError, RanOut, TrialError
 from floorit.events import read_record
 from floorit.fixes import asked
-from floorit.fixes.fix import Known
+from floorit.fixes.fix import CLAIMED, Known
 from floorit.fixes.values import Value
 from floorit.report import build
 from floorit.report.model import Report
@@ -170,6 +170,8 @@ class Search:
 
     def _stage(self) -> None:
         if self._stages and self._room < self._run_seconds * (_BESIDE + _OF_CHANGE):
+            if self._unclear():  # more time may tell more of it
+                (_stage_folder(self._folder, len(self._stages)) / _OVER).unlink(missing_ok=True)
             needed = self._spent + self._run_seconds * (_BESIDE + _OF_CHANGE + _OF_PROOF)
             self._stopped = (
                 f"the budget has no room for another stage; with --budget {math.ceil(needed / 60)}m and the same --out"
@@ -203,9 +205,9 @@ class Search:
             else:
                 self._stopped = f"with what was kept, {error}"
         else:
-            if not tried.interrupted:
-                over.touch()
             self._take(tried, probing.load(where))
+            if not self._interrupted and not (self._stopped and self._unclear()):
+                over.touch()
 
     def _choose(self, known: Known | None, pilot: Trial, where: Path, room: float, for_size: float) -> list[Candidate]:
         if known is None:
@@ -326,7 +328,20 @@ class Search:
         elif not tried.outcomes:
             self._stopped = _NOTHING[goal == "memory"]
         elif best is None and self._nothing_left():
-            self._stopped = _NONE_PROVEN[goal == "memory"]
+            unclear = self._unclear()
+            more = f"; {', '.join(unclear)}: unclear so far, a larger --budget and the same --out go on with it"
+            self._stopped = _NONE_PROVEN[goal == "memory"] + (more if unclear else "")
+
+    def _unclear(self) -> list[str]:
+        """What the last stage had no time to tell: it may well be what is sought."""
+        last = self._stages[-1]
+        return [
+            outcome.name
+            for outcome in last.outcomes
+            if last.kept is None
+            and outcome.verdict == "unclear"
+            and (outcome.speedup is None or self._wanted.goal == "memory" or judge.gain(outcome) >= CLAIMED)
+        ]
 
     def _learn(self, outcome: Outcome, *, is_kept: bool) -> None:
         """What did not help is not tried again; what does not apply, with no other value either."""
