@@ -169,18 +169,22 @@ class _Project:
         return self._of_config(code, value, _ByHand(f"{_summary(code)}: docs/fixes.md says how"))
 
     def _of_config(self, code: str, value: Value, otherwise: _ByHand) -> _Entry:
-        """Where a file or a word of the command says the value that was in force."""
+        entry = self._entry(code, value)
+        if entry is None:
+            raise otherwise
+        return entry
+
+    def _entry(self, code: str, value: Value) -> _Entry | None:
+        """Where a file says the value that was in force; a word of the command is typed by hand."""
         setting = self._settings.get(_fix(code).setting or "")
         if setting is None or setting.declared_at is None or setting.declared != setting.actual:
-            raise otherwise
+            return None
         if type(setting.declared) is not type(value):  # a switch for half precision says no precision
-            raise otherwise
+            return None
         if setting.declared_at.endswith(_TYPED):
             raise _typed(setting.declared_at.removesuffix(_TYPED), value)
         file, _, line = setting.declared_at.rpartition(":")
-        if not line.isdecimal():  # the default of an argument
-            raise otherwise
-        return _Entry(Path(file), int(line), setting.name)
+        return _Entry(Path(file), int(line), setting.name) if line.isdecimal() else None  # else an argument's default
 
     def _of_loader(self, code: str, name: str, value: Value) -> _Place:
         at = self._loader_at
@@ -200,10 +204,8 @@ class _Project:
             if given is not None and is_placed:
                 return source, call, replace(given, _literal(value))
             return source, call, set_argument(call, name, _literal(value))
-        try:
-            return self._of_argument(last_word(given), value, _ByHand(words, at.file, call.lineno))
-        except _ByHand as by_hand:
-            return self._of_config(code, value, by_hand)
+        by_hand = _ByHand(words, at.file, call.lineno)
+        return self._entry(code, value) or self._of_argument(last_word(given), value, by_hand)
 
     def _of_argument(self, dest: str, value: Value, otherwise: _ByHand) -> tuple[Source, ast.AST, Edit]:
         """The default of the program's own argument that a call is given."""
