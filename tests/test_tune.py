@@ -56,6 +56,7 @@ class World:
         self.sizes: dict[str, Any] = {}  # (rate of a size, what it takes) by what is added; what was run
         self.sized: list[tuple[str, int]] = []
         self.limit = 0
+        self.noise = 0.01
 
     def fixes(self) -> dict[str, Fix]:
         return {code: self._fix(code) for code in self.predicted}
@@ -132,7 +133,7 @@ class World:
             verdict=word,
             reason="as it is",
             speedup=estimate(gain),
-            noise=0.01,
+            noise=self.noise,
             predicted=None,
             not_predicted=None,
             parity=guard.Parity(status=status, reason=status),
@@ -351,6 +352,16 @@ def test_what_was_unclear_for_want_of_time_is_gone_on_with(world, tmp_path):
     world.words, world.budgets = {}, []
     assert tuned(tmp_path, budget=600 * RUN).is_proven
     assert world.budgets[0] > 0
+
+
+def test_what_is_lost_in_the_noise_is_not_tried(world, tmp_path):
+    world.predicted, world.true = {"pin": 1.5, "fused": lambda on: 1.06 if "pin" in on else 1.0}, {"pin": 1.3}
+    world.noise = 0.1
+    tuned(tmp_path)
+    assert all("fused=on" not in names for _, names in world.stages)
+    world.stages, world.noise = [], 0.01
+    tuned(tmp_path / "quiet")
+    assert any("fused=on" in names for _, names in world.stages)
 
 
 def test_with_little_time_one_change_is_tried_at_a_time(world, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
@@ -22,6 +23,7 @@ from floorit.tune.sizes import Size, Sizes
 NAME = "sizes.json"
 CAP = 0.92  # of what is free: the rest is for what grows later, and for what others begin meanwhile
 SECONDS, FEWEST = 4.0, 8  # of steady steps: enough for the optimizer's state to be there, and for a speed
+_KILLED = 128 + signal.SIGKILL  # as a shell shows it
 BESIDE = 3  # fixes that may make room for more
 GPU, HOST, SHARED = "gpu", "host", "shared"
 
@@ -116,15 +118,16 @@ def read(trial: Trial, size: int) -> Size:
         evaluated=trial.evaluated,
         seconds=trial.seconds,
     )
-    if trial.ran_out:
-        return msgspec.structs.replace(one, state="out of memory", reason=trial.reason)
+    if trial.ran_out or trial.exit_code == _KILLED:
+        reason = trial.reason if trial.ran_out else "it was killed, most likely for lack of memory"
+        return msgspec.structs.replace(one, state="out of memory", reason=reason)
     if trial.cap is not None and trial.cap.retries:
         tight = "the allocator had to give memory back to go on"
         return msgspec.structs.replace(one, state="out of memory", reason=tight)
     unmet = next((o for o in trial.overrides if o.code == BATCH and o.state != "in force"), None)
-    reason = unmet.reason if unmet is not None else trial.reason
     if trial.state != "ran" or unmet is not None or one.rate is None:
-        return msgspec.structs.replace(one, state="failed", reason=reason or "it has too few steps")
+        why = unmet.reason if unmet is not None else trial.reason
+        return msgspec.structs.replace(one, state="failed", reason=why or "it has too few steps")
     return one
 
 

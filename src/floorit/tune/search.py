@@ -25,7 +25,7 @@ from floorit.fixes.fix import CLAIMED, Known
 from floorit.fixes.values import Value
 from floorit.report import build
 from floorit.report.model import Report
-from floorit.report.words import duration
+from floorit.report.words import duration, size
 from floorit.runfile import RECORD
 from floorit.stats import Estimate
 from floorit.trial import attempt, conduct, runner, statistics
@@ -220,18 +220,23 @@ class Search:
 
     def _candidates(self, known: Known) -> list[Candidate]:
         found = candidates.find(known, self.stack, self._tried, self._wanted.risks, self._wanted.goal)
-        return [candidate for candidate in found if not self._barred & set(candidate.changes)]
+        return [one for one in found if not self._barred & set(one.changes) and self._can_be_seen(one)]
+
+    def _can_be_seen(self, candidate: Candidate) -> bool:
+        """Whether the most that it may gain is more than the program against itself differs by."""
+        seen = [o.noise for stage in self._stages for o in stage.outcomes if o.noise is not None]
+        return candidate.predicted is None or not seen or candidate.predicted.high > 1 + min(seen)
 
     def _sized(self, known: Known, pilot: Trial, where: Path, room: float) -> list[Candidate]:
         """Batches of another size, looked for with what was kept."""
         own = known.setting("batch_size")
-        size = own if isinstance(own, int) and own > 0 else round(pilot.samples or 0)
-        if not size:
+        batch = own if isinstance(own, int) and own > 0 else round(pilot.samples or 0)
+        if not batch:
             return []
         self._say("looking for a size of batches")
         savers = self._savers(known)
         probe = probing.Probe(where, self._wanted.terms, self._on_top, self._stream, room)
-        found = probe.find(size, pilot, _most(where, size), savers)
+        found = probe.find(batch, pilot, _most(where, batch), savers)
         return probing.candidates_of(found, savers)
 
     def _fit(self, error: RanOut, where: Path) -> None:
@@ -484,11 +489,13 @@ def _comments(result: Result) -> list[str]:
     assert proof is not None
     assert proof.speedup is not None
     gain = proof.speedup
-    typed = [f"It was proven with: {' '.join(proof.command)}"] if proof.command != result.command else []
+    typed = [f"with the program's own argument: {' '.join(proof.command)}"] * (proof.command != result.command)
+    peaks = [proof.memory.both] if proof.memory.both is not None else []
     return [
         f"{gain.value:.2f} ({gain.low:.2f} to {gain.high:.2f}) times as fast, by {gain.n} pairs of runs of",
         f"  {' '.join(result.command)}",
         *typed,
+        *(f"{size(after)} of memory at the most, {size(before)} as it is" for before, after in peaks),
         f"results: {proof.parity.reason}",
         "floorit run --with this file trains with it.",
     ]
