@@ -500,6 +500,15 @@ def test_what_may_be_slower_than_95_per_cent_is_not_kept(world, tmp_path, speed,
     assert result.is_proven is kept
 
 
+def test_what_is_too_slow_is_tried_with_what_makes_up_for_it(world, tmp_path):
+    world.predicted, world.saves = {"recompute": 1.0, "pin": 1.4}, {"recompute": True}
+    world.true, world.peak = {"recompute": 0.8, "pin": 1.3}, less(recompute=0.4)
+    result = tuned(tmp_path, goal="memory")
+    assert world.stages[:2] == [([], ["recompute=on"]), ([], ["recompute=on pin=on"])]
+    assert {fix.code for fix in result.stack} == {"recompute", "pin"}
+    assert result.is_proven
+
+
 def test_small_losses_of_speed_add_up(world, tmp_path):
     """Each by itself would be fast enough, both together are not."""
     world.predicted, world.saves = {"recompute": 1.0, "amp": 1.0}, {"recompute": True, "amp": "bf16"}

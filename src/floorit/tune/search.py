@@ -120,6 +120,7 @@ class Search:
         self._tried: set[Key] = set()  # and not kept
         self._barred: set[str] = set()  # fixes that do not apply to this program, or that it does not run with
         self._sizes: Sizes | None = None  # of batches, once it was looked for one
+        self._slow: list[tuple[Candidate, float]] = []  # what saves memory at too high a price: times as fast
         self._speed = 1.0  # of the program with what was kept, in times of that as it is
         self._proof: Outcome | None = None
         self._spent = 0.0  # seconds of runs
@@ -220,11 +221,23 @@ class Search:
 
     def _candidates(self, known: Known) -> list[Candidate]:
         found = candidates.find(known, self.stack, self._tried, self._wanted.risks, self._wanted.goal)
+        found += self._made_up_for(known)
         return [one for one in found if not self._barred & set(one.changes) and self._can_be_seen(one)]
+
+    def _made_up_for(self, known: Known) -> list[Candidate]:
+        """What saves memory and was too slow, with the change that should make it fast enough."""
+        if not self._slow:
+            return []
+        quick = candidates.find(known, self.stack, self._tried, self._wanted.risks, "balanced")
+        made = [candidates.made_up_for(slow, speed, fast) for slow, speed in self._slow for fast in quick[:1]]
+        enough = [one for one in made if one.predicted and one.predicted.value * self._speed > judge.SPEED_KEPT]
+        return [one for one in enough if one.key not in self._tried and not one.key & candidates.key(self.stack)]
 
     def _can_be_seen(self, candidate: Candidate) -> bool:
         """Whether the most that it may gain is more than the program against itself differs by."""
         seen = [o.noise for stage in self._stages for o in stage.outcomes if o.noise is not None]
+        if self._wanted.goal == "memory":
+            return True
         return candidate.predicted is None or not seen or candidate.predicted.high > 1 + min(seen)
 
     def _sized(self, known: Known, pilot: Trial, where: Path, room: float) -> list[Candidate]:
@@ -353,6 +366,9 @@ class Search:
         new = {code: value for code, value in self._changes(outcome).items() if self.stack.get(code) != value}
         if not is_kept:
             self._tried.add(candidates.key(new))
+        if not is_kept and self._wanted.goal == "memory" and len(new) == 1 and judge.saves(outcome):
+            slow = Candidate(changes=new, risk=outcome.risk, predicted=None)
+            self._slow.append((slow, judge.gain(outcome)))
         if outcome.verdict in ("does not apply", "failed") and len(new) == 1:
             self._barred |= set(new)
 
