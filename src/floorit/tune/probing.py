@@ -47,6 +47,7 @@ class Probe:
         self._folder, self._terms, self._dress, self._room = folder, terms, dress, room
         self._saved = _load(folder) or Saved(limits=_limits())
         self._progress = Progress(stream, quiet=terms.quiet, budget=room)
+        self._progress.count(self._spent)
         self._run: runner.Runner | None = None
 
     def find(self, own: int, pilot: Trial, most: int | None, savers: list[Candidate]) -> Sizes:
@@ -87,8 +88,11 @@ class Probe:
 
     def _has_time(self, seen: list[Size]) -> bool:
         """Whether another is likely to end in time."""
-        spent = sum(one.seconds for some in self._saved.seen.values() for one in some)
-        return spent + max(one.seconds for one in seen) <= self._room
+        return self._spent + max(one.seconds for one in seen) <= self._room
+
+    @property
+    def _spent(self) -> float:
+        return sum(one.seconds for some in self._saved.seen.values() for one in some)
 
     def _one(self, label: str, changes: dict[str, Value], size: int) -> None:
         assert self._run is not None
