@@ -8,7 +8,6 @@ where it was cut off. At the end all that was kept is proven together, against t
 from __future__ import annotations
 
 import math
-import re
 import shlex
 from pathlib import Path
 from typing import TextIO
@@ -29,11 +28,12 @@ from floorit.report.words import duration, size
 from floorit.runfile import RECORD
 from floorit.stats import Estimate
 from floorit.trial import attempt, conduct, runner, statistics
-from floorit.trial.arms import AS_IS, Arm, riskiest, substitute
+from floorit.trial.arms import AS_IS, Arm
 from floorit.trial.trial import Trial
 from floorit.trial.verdict import Fixed, Outcome
 from floorit.tune import advice, candidates, judge, probing
 from floorit.tune.candidates import BATCH, Candidate, Key
+from floorit.tune.dressing import Dressing
 from floorit.tune.result import NAME, Asked, Job, Left, Result, Stage, to_json
 from floorit.tune.sizes import Sizes
 from floorit.tune.told import PATCH
@@ -73,7 +73,7 @@ def tune(wanted: Asked, folder: Path, stream: TextIO) -> Result:
     result = search.result()
     (folder / NAME).write_bytes(to_json(result))
     if result.is_proven:
-        recipe.write(folder / recipe.NAME, search.dress(search.stack).fixes, _comments(result))
+        recipe.write(folder / recipe.NAME, search.dressed().fixes, _comments(result))
         result = _with_patch(result, folder, search)
         (folder / NAME).write_bytes(to_json(result))
     return result
@@ -86,7 +86,7 @@ def _with_patch(result: Result, folder: Path, search: Search) -> Result:
     first = _stage_folder(folder, 1) / runner.FIRST
     reader = read_record(first / RECORD)
     files = habits.files([*reader.run(), *reader.workers.values()])
-    typed = shlex.join(search.dress(search.stack).varied) or None
+    typed = shlex.join(search.dressed().varied) or None
     made = patch.make(search.stack, build.build(first), files, typed)
     if made.diff:
         (folder / PATCH).write_text(made.diff)
@@ -115,6 +115,7 @@ class Search:
 
     def __init__(self, wanted: Asked, folder: Path, stream: TextIO) -> None:
         self._wanted, self._folder, self._stream = wanted, folder, stream
+        self._dressing = Dressing(wanted.command, wanted.batch_arg)
         self.stack: dict[str, Value] = {}
         self._stages: list[Stage] = []
         self._tried: set[Key] = set()  # and not kept
@@ -137,6 +138,10 @@ class Search:
             (self._proof,) = kept  # it was against the program untouched
         if len(self.stack) > 1 and not self._interrupted and (len(kept) > 1 or self._has_room_to_prove):
             self._prove(len(kept))
+
+    def dressed(self) -> Arm:
+        """The program with all that was kept."""
+        return self._dressing.dress(self.stack)
 
     def result(self) -> Result:
         """All that can be said by now."""
@@ -171,44 +176,48 @@ class Search:
 
     def _stage(self) -> None:
         if self._stages and self._room < self._run_seconds * (_BESIDE + _OF_CHANGE):
-            if self._unclear():  # more time may tell more of it
-                (_stage_folder(self._folder, len(self._stages)) / _OVER).unlink(missing_ok=True)
-            needed = self._spent + self._run_seconds * (_BESIDE + _OF_CHANGE + _OF_PROOF)
-            self._stopped = (
-                f"the budget has no room for another stage; with --budget {math.ceil(needed / 60)}m and the same --out"
-                " it goes on"
-            )
+            self._stop_for_want_of_room()
             return
-        number, room = len(self._stages) + 1, self._room
-        where = _stage_folder(self._folder, number)
-        over = where / _OVER
-        self._say(f"stage {number}: {self._base.name}")
-        for_size = SIZES_SHARE * room if self._wants_size else 0.0
+        where = _stage_folder(self._folder, len(self._stages) + 1)
+        self._say(f"stage {len(self._stages) + 1}: {self._base.name}")
+        for_size = SIZES_SHARE * self._room if self._wants_size else 0.0
+        room = self._room - for_size
 
         def choose(known: Known | None, pilot: Trial) -> list[Arm]:
-            return [self._arm(candidate) for candidate in self._choose(known, pilot, where, room - for_size, for_size)]
+            return [self._arm(candidate) for candidate in self._choose(known, pilot, where, room, for_size)]
 
-        terms = msgspec.structs.replace(
-            self._wanted.terms,
-            budget=0.0 if over.exists() else room - for_size,
-            sought="memory" if self._wanted.goal == "memory" else "speed",
-        )
+        over = where / _OVER
+        sought: conduct.Sought = "memory" if self._wanted.goal == "memory" else "speed"
+        budget = 0.0 if over.exists() else room
+        terms = msgspec.structs.replace(self._wanted.terms, budget=budget, sought=sought)
         try:
             tried = attempt.attempt(terms, [self._base], where, self._stream, choose, self._predicted(where))
         except (TrialError, KeyboardInterrupt) as error:
-            if isinstance(error, RanOut) and not self._stages:
-                self._fit(error, where)
-                return
-            if not self._stages:
-                raise
-            if isinstance(error, KeyboardInterrupt):
-                self._interrupt()
-            else:
-                self._stopped = f"with what was kept, {error}"
+            self._end_with(error, where)
+            return
+        self._take(tried, probing.load(where))
+        if not self._interrupted and not (self._stopped and self._unclear()):
+            over.touch()
+
+    def _stop_for_want_of_room(self) -> None:
+        if self._unclear():  # more time may tell more of it
+            (_stage_folder(self._folder, len(self._stages)) / _OVER).unlink(missing_ok=True)
+        needed = self._spent + self._run_seconds * (_BESIDE + _OF_CHANGE + _OF_PROOF)
+        self._stopped = (
+            f"the budget has no room for another stage; with --budget {math.ceil(needed / 60)}m and the same --out"
+            " it goes on"
+        )
+
+    def _end_with(self, error: TrialError | KeyboardInterrupt, where: Path) -> None:
+        """A stage could not be gone through with; the first one must."""
+        if isinstance(error, RanOut) and not self._stages:
+            self._fit(error, where)
+        elif not self._stages:
+            raise error
+        elif isinstance(error, KeyboardInterrupt):
+            self._interrupt()
         else:
-            self._take(tried, probing.load(where))
-            if not self._interrupted and not (self._stopped and self._unclear()):
-                over.touch()
+            self._stopped = f"with what was kept, {error}"
 
     def _choose(self, known: Known | None, pilot: Trial, where: Path, room: float, for_size: float) -> list[Candidate]:
         if known is None:
@@ -275,7 +284,7 @@ class Search:
         """What a change should gain: by itself as in a try, together as it was chosen."""
 
         def predict(arm: Arm, known: Known | None) -> Estimate | str:
-            new = {code: value for code, value in self._changes(arm).items() if self.stack.get(code) != value}
+            new = {code: value for code, value in self._dressing.changes(arm).items() if self.stack.get(code) != value}
             if known is None or (len(new) == 1 and BATCH not in new):
                 return attempt.predict(msgspec.structs.replace(arm, fixes=new, varied=[]), known)
             sized = probing.load(where)
@@ -287,31 +296,10 @@ class Search:
 
     @property
     def _base(self) -> Arm:
-        return self.dress(self.stack, f"with {' '.join(asked.written(self.stack))}" if self.stack else AS_IS)
-
-    def dress(self, stack: dict[str, Value], name: str | None = None) -> Arm:
-        """The program with fixes, of which the size of batches may be the program's own argument."""
-        name = name or " ".join(asked.written(stack))
-        words = self._words(stack[BATCH]) if BATCH in stack else []
-        fixes = {code: value for code, value in stack.items() if code != BATCH or not words}
-        command = substitute(self._wanted.command, words) if words else self._wanted.command
-        return Arm(name=name, command=command, fixes=fixes, varied=words, risk=riskiest(stack))
-
-    def _words(self, size: Value) -> list[str]:
-        return shlex.split(self._wanted.batch_arg.replace("{}", str(size))) if self._wanted.batch_arg else []
-
-    def _changes(self, of: Arm | Outcome) -> dict[str, Value]:
-        """All that is changed in it, the size of batches as a fix."""
-        fixes = of.fixes if isinstance(of.fixes, dict) else {fix.code: fix.value for fix in of.fixes}
-        numbers = {int(found) for word in of.command for found in re.findall(r"\d+", word)}
-        typed = [size for size in sorted(numbers) if self._wanted.batch_arg and self._is_typed(size, of.command)]
-        return {**fixes, **({BATCH: typed[0]} if typed else {})}
-
-    def _is_typed(self, size: int, command: list[str]) -> bool:
-        return command != self._wanted.command and substitute(self._wanted.command, self._words(size)) == command
+        return self._dressing.dress(self.stack, f"with {' '.join(asked.written(self.stack))}" if self.stack else AS_IS)
 
     def _on_top(self, changes: dict[str, Value]) -> Arm:
-        return self.dress({**self.stack, **changes})
+        return self._dressing.dress({**self.stack, **changes})
 
     def _arm(self, candidate: Candidate) -> Arm:
         name = " ".join(asked.written(candidate.changes))
@@ -338,7 +326,7 @@ class Search:
         for outcome in tried.outcomes:
             self._learn(outcome, is_kept=outcome in kept)
         if best is not None:
-            self.stack = self._changes(best)
+            self.stack = self._dressing.changes(best)
             self._speed *= judge.gain(best)
             self._say(f"kept: {best.name}")
         if tried.interrupted:
@@ -363,7 +351,7 @@ class Search:
 
     def _learn(self, outcome: Outcome, *, is_kept: bool) -> None:
         """What did not help is not tried again; what does not apply, with no other value either."""
-        new = {code: value for code, value in self._changes(outcome).items() if self.stack.get(code) != value}
+        new = {code: value for code, value in self._dressing.changes(outcome).items() if self.stack.get(code) != value}
         if not is_kept:
             self._tried.add(candidates.key(new))
         if not is_kept and self._wanted.goal == "memory" and len(new) == 1 and judge.saves(outcome):
@@ -395,7 +383,7 @@ class Search:
         room = int((budget / self._run_seconds - _OF_PROOF) / statistics.FEWEST)
         for code in self._doubtful()[: max(room, 0)]:
             stacks.append({other: value for other, value in self.stack.items() if other != code})
-        arms = [self.dress(stack) for stack in stacks]
+        arms = [self._dressing.dress(stack) for stack in stacks]
         where = self._folder / f"proof-{kept}"
         try:  # one that was begun with less time has the arms that it was begun with
             proven = attempt.attempt(terms, [untouched], where, self._stream, choose=lambda known, pilot: arms)
@@ -423,7 +411,7 @@ class Search:
         good = [one for one in good if judge.score(goal, one) >= judge.score(goal, whole)]
         self._proof = max(good, key=lambda outcome: judge.score(goal, outcome), default=whole)
         if self._proof is not whole:
-            kept = self._changes(self._proof)
+            kept = self._dressing.changes(self._proof)
             self._say(f"taken out again: {' '.join(sorted(set(self.stack) - set(kept)))}")
             self.stack = kept
 
