@@ -512,6 +512,28 @@ def test_a_search_that_proved_nothing_says_so(tmp_path: Path) -> None:
     assert [change["name"] for change in found.data["changes"]] == ["workers=8"]
 
 
+def test_a_search_for_less_memory_leads_with_it(tmp_path: Path) -> None:
+    saving = {"memory": verdict.Memory(a=4 << 30, b=3 << 30), "noise": 0.01}
+    proof = msgspec.structs.replace(_outcome("recompute=on", 1.06, "unclear"), **saving)
+    result = search.Result(
+        command=["train.py"],
+        goal="memory",
+        stages=[search.Stage(on=[], outcomes=[proof], kept="recompute=on", seconds=60.0)],
+        stack=proof.fixes,
+        proof=proof,
+        left=None,
+        job=None,
+        in_source=[],
+        stopped="nothing else is known to take less",
+        interrupted=False,
+        seconds=60.0,
+        folder=str(tmp_path),
+    )
+    words = re.sub(r"\s+", " ", Parsed(search_page.write(result, tmp_path).read_text()).words)
+    assert "3.00 GiB of memory instead of 4.00 GiB." in words
+    assert "less memory, kept" in words
+
+
 # -- in a browser ----------------------------------------------------------------------------------------------------
 
 needs_chromium = pytest.mark.skipif(browser.CHROMIUM is None, reason="Chromium is not installed")

@@ -59,7 +59,8 @@ def row(outcome: Outcome, on: str = "", verdict: str | None = None) -> Row:
 
 def draw(rows: list[Row], best: Row | None, command: Sequence[str], folder: Path, values: dict[str, Any]) -> Path:
     """Write a page of changes."""
-    values = {**values, "rows": rows, "best": best, "command": shlex.join(command), "folder": str(folder)}
+    usual = {"lead": None, "nothing": "nothing was proven faster"}
+    values = {**usual, **values, "rows": rows, "best": best, "command": shlex.join(command), "folder": str(folder)}
     return save(document.document("changes.html", values, {"changes": rows}), folder)
 
 

@@ -18,6 +18,7 @@ from floorit.tune.result import NAME, Result, Stage
 from floorit.tune.sizes import Size, Sizes
 from floorit.tune.told import PATCH, Told
 
+NOTHING_LESS = "nothing was proven to take less memory at 95% of the speed"
 _JOULES = 3.6e6  # of a kilowatt-hour
 _BUDGETS = {"gpu": "GPU memory", "host": "host memory", "shared": "/dev/shm"}
 
@@ -51,8 +52,7 @@ def headline(result: Result) -> str:
     if result.proof is None and result.stack:
         return f"{spent}; kept so far, each proven on top of the one before: {stacked(result.stack)}"
     if result.proof is None or result.proof.speedup is None:
-        wanted = "to take less memory at 95% of the speed" if result.goal == "memory" else "faster"
-        return f"{spent}; nothing was proven {wanted}"
+        return f"{spent}; {NOTHING_LESS if result.goal == 'memory' else 'nothing was proven faster'}"
     if not result.is_proven:
         return f"{spent}; together, what was kept is {judge.word(result.goal, result.proof, speed=1.0)}"
     fast = f"{trials.measured(result.proof.speedup)} times as fast"
@@ -60,6 +60,12 @@ def headline(result: Result) -> str:
         before, after = result.proof.memory.both
         fast = f"{size(after)} of memory instead of {size(before)}, {fast},"
     return f"{fast} with {stacked(result.stack)}; {spent}"
+
+
+def lead(result: Result) -> tuple[str, str] | None:
+    """What was proven of memory: a number, and words for it."""
+    peaks = result.proof.memory.both if result.proof is not None and result.is_proven else None
+    return None if peaks is None else (size(peaks[1]), f"of memory instead of {size(peaks[0])}")
 
 
 def _table(result: Result) -> RenderableType:
