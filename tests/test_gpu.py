@@ -13,6 +13,11 @@ from typing import Any
 import pytest
 from gpu.expected import assert_parts_cost
 
+from floorit.trial import attempt, runner
+from floorit.trial.trial import Trial
+from floorit.tune import probing
+from floorit.tune.dressing import Dressing
+
 SCRIPTS = Path(__file__).parent / "gpu"
 
 
@@ -424,3 +429,18 @@ def test_another_program_on_the_gpu_is_noticed(tmp_path: Path, others: int) -> N
         for other in besides:
             other.communicate()
     assert report["machine"]["gpu_others"] == others
+
+
+def test_sizes_of_batches_are_run_under_a_cap_and_one_that_fits_is_chosen(tmp_path: Path) -> None:
+    """The program allows itself 6 GiB: what is taken of it is torch's own count, and 16,384 do not fit."""
+    dressing = Dressing([sys.executable, str(SCRIPTS / "batches.py")], "--batch-size {}")
+    terms = attempt.Terms(steps=None, budget=300.0, in_place=True, quiet=True)
+    pilot = Trial(arm="as it is", state="ran", seconds=20.0)
+    found = probing.Probe(tmp_path, terms, dressing.dress, sys.stderr, 240.0).find(16, pilot, None, [])
+    assert found.limits["gpu"] <= 6 << 30
+    assert found.chosen is not None
+    assert found.chosen > 16
+    assert all(one.peaks["gpu"] <= found.limits["gpu"] for one in found.seen if one.state == "ran")
+    run = runner.Runner(tmp_path, None, lambda: None)
+    run.cap = probing.CAP
+    assert run(dressing.dress({"batch": 16384})).ran_out
