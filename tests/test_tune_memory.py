@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -15,7 +16,7 @@ from conftest import PYTHON
 
 from floorit.record.overrides import capping
 from floorit.record.patch import Patches
-from floorit.trial import conduct, runner, statistics, trial, verdict
+from floorit.trial import conduct, peaks, runner, statistics, trial, verdict
 from floorit.trial.arms import AS_IS, Arm
 from floorit.trial.guard import Parity
 from floorit.trial.state import State
@@ -105,6 +106,23 @@ def test_a_size_that_had_to_give_memory_back_does_not_fit():
     assert probing.read(tight, 8).state == "out of memory"
     assert probing.read(Trial(arm="", state="failed", seconds=1, ran_out=True), 8).state == "out of memory"
     assert probing.read(Trial(arm="", state="hung", seconds=1, reason="it hung"), 8).state == "failed"
+
+
+def test_what_is_resident_is_read_from_outside():
+    """A process that has had 200 MiB, and its worker with 100 of its own."""
+    watch = peaks.Watch()
+    code = "import time; x = bytes(range(256)) * (%d << 12); print(1, flush=True); del x; time.sleep(60)"
+    codes = code % 200, code.replace("del x;", "") % 100
+    had, holds = (subprocess.Popen([PYTHON, "-c", code], stdout=subprocess.PIPE) for code in codes)
+    try:
+        for process in (had, holds):
+            process.stdout.readline()
+        watch.look(lambda: ([had.pid], [holds.pid]))
+    finally:
+        for process in (had, holds):
+            process.kill()
+            process.communicate()
+    assert 295 << 20 < watch.host < 340 << 20
 
 
 # -- the cap ----------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 
 EVERY = 0.5  # seconds between two looks
+EVERY_AT_WORKERS = 3.0  # a look at one takes 5 ms
 SHARED = "/dev/shm"
 
 
@@ -18,7 +19,7 @@ class Watch:
     """Looks every now and then. Bytes; None: nothing could be read."""
 
     def __init__(self) -> None:
-        self._looked = 0.0
+        self._looked = self._looked_at_workers = 0.0
         self._shared_before = _shared_used()
         self._training: int | None = None
         self._workers: int | None = None
@@ -37,7 +38,9 @@ class Watch:
         self._looked = now
         training, workers = pids()
         self._training = _most(self._training, _sum(_most_resident(pid) for pid in training))
-        self._workers = _most(self._workers, _sum(_own(pid) for pid in workers))
+        if workers and now - self._looked_at_workers >= EVERY_AT_WORKERS:
+            self._looked_at_workers = now
+            self._workers = _most(self._workers, _sum(_own(pid) for pid in workers))
         used = _shared_used()
         if used is not None and self._shared_before is not None:
             self.shared = _most(self.shared, max(used - self._shared_before, 0))
