@@ -187,6 +187,18 @@ def test_without_a_gpu_it_is_the_host_that_is_capped(tmp_path):
     assert int(Path(done.said).read_text().split()[0]) > 0  # a limit is in force; none is -1
 
 
+def test_where_the_host_runs_short_a_capped_trial_is_ended(tmp_path, monkeypatch):
+    """Whoever takes it: what is left is not the program's to have."""
+    left = iter([1000, 500])
+    monkeypatch.setattr(runner.peaks, "free_memory", lambda: next(left, 50))
+    run = runner.Runner(tmp_path, None, lambda: None)
+    run.cap = 0.9
+    done = run(Arm(name="a", command=[PYTHON, "-c", "import time; time.sleep(60)"]))
+    assert done.ran_out
+    assert done.seconds < 30
+    assert probing.read(done, 8).state == "out of memory"
+
+
 def test_nothing_is_known_of_results_or_noise_nothing_is_kept():
     outcome = simulated(0, 1.0, 500)
     unverified = Parity(status="unverified", reason="no losses were captured")

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -40,6 +41,10 @@ _MODES = {"WANDB_MODE": "disabled"}
 
 class _TooLong(Exception):
     """The time is over."""
+
+
+class _Short(Exception):
+    """The host's memory has run short."""
 
 
 class Runner:
@@ -116,23 +121,29 @@ class Runner:
             self._tick()
             if time.monotonic() - started > self.limit:
                 raise _TooLong
+            if self.cap is not None and peaks.free_memory() < spared:
+                raise _Short
 
+        spared = (1 - self.cap) * peaks.free_memory() if self.cap is not None else 0.0
         copies = configs.write_copies(arm.entries, own / "configs")
         command = launch.resolve(configs.with_copies(arm.command, copies))
         if self._sandbox is not None:
             command = self._sandbox.around(command)
         code: int | None = None
+        ran_short: dict[str, Any] = {}
         with said.open("wb") as output:
             more = self._environ(arm, jitter)
             try:
                 with suppress(_TooLong):
                     code, _ = launch.run(command, record, watch, output=output.fileno(), more=more, alone=True)
+            except _Short:
+                ran_short = {"state": "failed", "ran_out": True, "reason": "the host's memory ran short: it was ended"}
             finally:
                 sampler.close()
         seconds = time.monotonic() - started
         watcher.close()
         trial = _read(arm, code, seconds, watcher.reader, said)
-        return msgspec.structs.replace(trial, host=memory.host, shared=memory.shared), watcher
+        return msgspec.structs.replace(trial, host=memory.host, shared=memory.shared, **ran_short), watcher
 
     def _is_enough(self, found: Iterations) -> bool:
         steady = found.after_warmup
