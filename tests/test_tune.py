@@ -354,6 +354,16 @@ def test_what_was_unclear_for_want_of_time_is_gone_on_with(world, tmp_path):
     assert world.budgets[0] > 0
 
 
+def test_what_another_stage_has_no_room_for_goes_to_what_is_unclear(world, tmp_path):
+    world.predicted, world.true, world.words = {"pin": 1.5, "fused": 1.2}, {"pin": 1.3}, {"pin": "unclear"}
+    result = tuned(tmp_path, budget=30 * RUN)
+    assert world.budgets == [pytest.approx(30 * RUN * search.FIRST_SHARE), pytest.approx(30 * RUN)]
+    assert [stage[1] for stage in world.stages] == [["pin=on", "fused=on"]] * 2
+    assert len(result.stages) == 1
+    assert result.seconds == pytest.approx(20 * RUN)  # it is the same runs, not twice as many
+    assert "pin=on: unclear so far" in result.stopped
+
+
 def test_what_is_lost_in_the_noise_is_not_tried(world, tmp_path):
     world.predicted, world.true = {"pin": 1.5, "fused": lambda on: 1.06 if "pin" in on else 1.0}, {"pin": 1.3}
     world.noise = 0.1

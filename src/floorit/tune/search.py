@@ -123,6 +123,8 @@ class Search:
         self._sizes: Sizes | None = None  # of batches, once it was looked for one
         self._slow: list[tuple[Candidate, float]] = []  # what saves memory at too high a price: times as fast
         self._speed = 1.0  # of the program with what was kept, in times of that as it is
+        self._before: tuple[float, set[Key], set[str], list[tuple[Candidate, float]]] = (0.0, set(), set(), [])
+        self._is_extended = False  # whether the last stage was given what had been spared for another
         self._proof: Outcome | None = None
         self._spent = 0.0  # seconds of runs
         self._run_seconds = 0.0  # of a run on average, in the slowest stage
@@ -167,7 +169,9 @@ class Search:
     def _room(self) -> float:
         """Seconds for the next stage: of what is left, without what the proof will take."""
         left = self._wanted.terms.budget - self._spent
-        return left - self._run_seconds * _OF_PROOF if self._stages else left * FIRST_SHARE
+        if not self._stages:
+            return left if self._is_extended else left * FIRST_SHARE
+        return left - self._run_seconds * _OF_PROOF
 
     @property
     def _wants_size(self) -> bool:
@@ -176,12 +180,16 @@ class Search:
 
     def _stage(self) -> None:
         if self._stages and self._room < self._run_seconds * (_BESIDE + _OF_CHANGE):
-            self._stop_for_want_of_room()
-            return
+            if self._is_extended or not self._unclear():
+                self._stop_for_want_of_room()
+                return
+            self._take_back()
         where = _stage_folder(self._folder, len(self._stages) + 1)
         self._say(f"stage {len(self._stages) + 1}: {self._base.name}")
-        for_size = SIZES_SHARE * self._room if self._wants_size else 0.0
+        sized = probing.load(where)
+        for_size = sized.seconds if sized is not None else SIZES_SHARE * self._room if self._wants_size else 0.0
         room = self._room - for_size
+        self._before = self._spent, set(self._tried), set(self._barred), list(self._slow)
 
         def choose(known: Known | None, pilot: Trial) -> list[Arm]:
             return [self._arm(candidate) for candidate in self._choose(known, pilot, where, room, for_size)]
@@ -196,8 +204,18 @@ class Search:
             self._end_with(error, where)
             return
         self._take(tried, probing.load(where))
-        if not self._interrupted and not (self._stopped and self._unclear()):
+        if self._stopped and not self._interrupted and not self._is_extended and self._unclear():
+            self._stopped = ""
+            self._take_back()
+        elif not self._interrupted and not (self._stopped and self._unclear()):
             over.touch()
+
+    def _take_back(self) -> None:
+        """There will be no other stage, and the last one left something unclear: it has all the time that is left."""
+        self._is_extended = True
+        self._stages.pop()
+        self._spent, self._tried, self._barred, self._slow = self._before
+        (_stage_folder(self._folder, len(self._stages) + 1) / _OVER).unlink(missing_ok=True)
 
     def _stop_for_want_of_room(self) -> None:
         if self._unclear():  # more time may tell more of it
