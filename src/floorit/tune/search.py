@@ -124,7 +124,7 @@ class Search:
         self._slow: list[tuple[Candidate, float]] = []  # what saves memory at too high a price: times as fast
         self._speed = 1.0  # of the program with what was kept, in times of that as it is
         self._before: tuple[float, set[Key], set[str], list[tuple[Candidate, float]]] = (0.0, set(), set(), [])
-        self._is_extended = False  # whether the last stage was given what had been spared for another
+        self._taken_back: Path | None = None  # the stage that was given what had been spared for another
         self._proof: Outcome | None = None
         self._spent = 0.0  # seconds of runs
         self._run_seconds = 0.0  # of a run on average, in the slowest stage
@@ -170,7 +170,7 @@ class Search:
         """Seconds for the next stage: of what is left, without what the proof will take."""
         left = self._wanted.terms.budget - self._spent
         if not self._stages:
-            return left if self._is_extended else left * FIRST_SHARE
+            return left if self._taken_back is not None else left * FIRST_SHARE
         return left - self._run_seconds * _OF_PROOF
 
     @property
@@ -180,12 +180,13 @@ class Search:
 
     def _stage(self) -> None:
         if self._stages and self._room < self._run_seconds * (_BESIDE + _OF_CHANGE):
-            if self._is_extended or not self._unclear():
+            if self._taken_back is not None or not self._unclear():
                 self._stop_for_want_of_room()
                 return
             self._take_back()
         where = _stage_folder(self._folder, len(self._stages) + 1)
-        self._say(f"stage {len(self._stages) + 1}: {self._base.name}")
+        if where != self._taken_back:
+            self._say(f"stage {len(self._stages) + 1}: {self._base.name}")
         sized = probing.load(where)
         for_size = sized.seconds if sized is not None else SIZES_SHARE * self._room if self._wants_size else 0.0
         room = self._room - for_size
@@ -204,7 +205,7 @@ class Search:
             self._end_with(error, where)
             return
         self._take(tried, probing.load(where))
-        if self._stopped and not self._interrupted and not self._is_extended and self._unclear():
+        if self._stopped and not self._interrupted and self._taken_back is None and self._unclear():
             self._stopped = ""
             self._take_back()
         elif not self._interrupted and not (self._stopped and self._unclear()):
@@ -212,10 +213,11 @@ class Search:
 
     def _take_back(self) -> None:
         """There will be no other stage, and the last one left something unclear: it has all the time that is left."""
-        self._is_extended = True
+        self._say(f"stage {len(self._stages)} goes on: {', '.join(self._unclear())}")
+        self._taken_back = _stage_folder(self._folder, len(self._stages))
+        (self._taken_back / _OVER).unlink(missing_ok=True)
         self._stages.pop()
         self._spent, self._tried, self._barred, self._slow = self._before
-        (_stage_folder(self._folder, len(self._stages) + 1) / _OVER).unlink(missing_ok=True)
 
     def _stop_for_want_of_room(self) -> None:
         if self._unclear():  # more time may tell more of it
