@@ -100,6 +100,7 @@ class Runner:
             return self._run(arm, own, window=False, jitter=jitter)[0]
         finally:
             shutil.rmtree(own / runfile.RECORD, ignore_errors=True)
+            (own / vitals.NAME).unlink(missing_ok=True)
 
     def _unused(self) -> Path:
         while True:
