@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -16,12 +17,13 @@ from conftest import PYTHON
 
 from floorit.record.overrides import capping
 from floorit.record.patch import Patches
-from floorit.trial import conduct, peaks, runner, statistics, trial, verdict
+from floorit.trial import attempt, conduct, peaks, runner, statistics, trial, verdict
 from floorit.trial.arms import AS_IS, Arm
 from floorit.trial.guard import Parity
 from floorit.trial.state import State
 from floorit.trial.trial import Cap, Trial
-from floorit.tune import judge, probing
+from floorit.tune import candidates, judge, probing, sizes
+from floorit.tune.dressing import Dressing
 
 GIB = 1 << 30
 STEPS = 30
@@ -123,6 +125,53 @@ def test_what_is_resident_is_read_from_outside():
             process.kill()
             process.communicate()
     assert 295 << 20 < watch.host < 340 << 20
+
+
+class Runs:
+    """Stands for the processes: a size takes 10 bytes each, of 700; with amp half of that."""
+
+    ran: list[str]
+
+    def __init__(self, folder, sandbox, tick):
+        self.cap = self.limit = self.seconds = self.fewest = None
+
+    def __call__(self, arm, *, jitter=0.0):
+        assert self.cap == probing.CAP
+        self.ran.append(arm.name)
+        size = arm.fixes.get("batch", 8)
+        cap = Cap(bytes=700, total=1000, retries=0)
+        peak = size * (5 if "amp" in arm.fixes else 10)
+        if peak > 700:
+            return Trial(arm=arm.name, state="failed", seconds=5.0, ran_out=True, reason="out", cap=cap)
+        told = [trial.Override(code="batch", state="in force")] * ("batch" in arm.fixes)
+        pace = 0.1 + 0.0002 * size
+        starts = [pace * at for at in range(20)]
+        facts = {"starts": starts, "samples": float(size), "memory": peak, "cap": cap, "overrides": told}
+        return Trial(arm=arm.name, state="ran", seconds=5.0, **facts)
+
+
+def test_sizes_are_run_once_and_those_that_do_not_fit_with_what_makes_room(tmp_path, monkeypatch):
+    monkeypatch.setattr(probing.runner, "Runner", Runs)
+    monkeypatch.setattr(Runs, "ran", [], raising=False)
+    saver = candidates.Candidate(changes={"amp": "bf16"}, risk="rounding", predicted=None)
+    pilot = Trial(arm="", state="ran", seconds=5.0, starts=[0.2 * at for at in range(20)], samples=8.0)
+    terms = attempt.Terms(steps=None, budget=1000.0, in_place=True, quiet=True)
+
+    def found(room: float) -> sizes.Sizes:
+        probe = probing.Probe(tmp_path, terms, Dressing(["train.py"], None).dress, sys.stderr, room)
+        return probe.find(8, pilot, None, [saver])
+
+    assert found(11.0).by == "time"  # for two of them
+    assert Runs.ran == ["batches of 8", "batches of 16"]
+    whole = found(1000.0)
+    assert Runs.ran[2:] == ["batches of 32", "batches of 64", "amp=bf16 batches of 128"]  # 70 is where it is full
+    assert whole.limits["gpu"] == 700
+    assert (whole.chosen, whole.by) == (64, "memory")
+    together, alone = probing.candidates_of(whole, [saver])
+    assert (together.changes, alone.changes) == ({"amp": "bf16", "batch": 128}, {"batch": 64})
+    own, large = 8 / (0.1 + 0.0016), 128 / (0.1 + 0.0256)
+    assert together.predicted.value == pytest.approx(large / own)
+    assert probing.load(tmp_path) == whole
 
 
 # -- the cap ----------------------------------------------------------------------------------------------------------
