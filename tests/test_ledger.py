@@ -7,7 +7,7 @@ import pytest
 from test_callers import look
 from test_iterations import Rows
 
-from floorit.analyse import iterations, ledger
+from floorit.analyse import iterations, ledger, series
 from floorit.analyse.input import _lines_of_loader
 from floorit.analyse.ledger import Line, heaviest_function
 from floorit.events import Process, Sample
@@ -34,6 +34,17 @@ def test_what_follows_the_last_batch_of_an_evaluation_is_not_evaluation() -> Non
         "eval": [evaluates],
         "checkpoint": [saves],
     }
+
+
+def test_of_what_a_program_writes_at_its_end_no_more_counts_than_it_wrote_before() -> None:
+    rows = Rows().start().train(10).end_pass(seconds=0.2, phase=wire.LOGGING).train(11, iterator=2)
+    rows.end_pass(2, 5.0, phase=wire.LOGGING).end_pass(2, 0.7, phase=wire.CHECKPOINT)
+    process = rows.process()
+    found = iterations.find(process)
+    assert found is not None
+    drawn, each = ledger.draw(process, found), series.find(process, found)
+    assert (drawn.seconds("logging") * 20, drawn.seconds("checkpoint") * 20) == pytest.approx((0.2 + 0.2, 0.7))
+    assert each.whole_steps().mean() == pytest.approx(drawn.mean)
 
 
 def test_the_loop_that_asks_for_a_batch_does_not_make_it() -> None:

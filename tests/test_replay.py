@@ -501,3 +501,23 @@ def test_a_closure_outside_of_any_step_is_nothing(thread):
     """The step before ended by an exception, and somebody else switches gradients on."""
     thread.batch(1).does(wire.CLOSURE_IN).passes(5).does(wire.CLOSURE_OUT).model(2).backward(3)
     assert thread.spent() == {DATA_WAIT: 1, OTHER: 5, FORWARD: 2, BACKWARD: 3}
+
+
+def test_what_follows_the_last_batch_of_an_evaluation_that_is_left_is_a_row(thread):
+    """Nobody asks it for another: a loop with a break, or a loader without an end."""
+    judged = wire.TRAINED
+    thread.batch().model(5).backward(6).step(7)
+    for _ in range(2):
+        thread.batch(1, iterator=2).model(10, judged).passes(3)
+    thread.phase(CHECKPOINT, 40).passes(2)
+    thread.batch().model(5).backward(6).step(7)
+    *_, judging, left, _, _ = thread.rows()
+    assert (judging.opened, left.opened, left.iterator, left.samples) == (replay.BATCH, replay.LEFT, 2, 0)
+    assert sum(judging.spent) == 1 + 10
+    assert (left.spent[CHECKPOINT], left.spent[OTHER]) == (40, 3 + 2)
+
+
+def test_a_batch_that_is_trained_with_after_a_call_without_gradient_is_one_row(thread):
+    thread.batch().model(5, wire.TRAINED).batch(iterator=2).model(5).backward(6).step(7)
+    thread.batch(iterator=1).model(9, wire.TRAINED).passes(4).model(5).backward(6).step(7)
+    assert [row.opened for row in thread.rows() if row.backwards] == [replay.BATCH, replay.BATCH]

@@ -31,7 +31,7 @@ from floorit.record.wire import (
 _LOADING = (DATA_WAIT, EPOCH_GAP)
 
 # What began a row.
-START, BATCH, EXHAUSTED, OPTIMIZER_STEP, BACKWARD_CALL, TOLD = range(6)
+START, BATCH, EXHAUSTED, OPTIMIZER_STEP, BACKWARD_CALL, TOLD, LEFT = range(7)
 # What was seen in a row.
 GRAD_FORWARD, NO_GRAD_FORWARD, COMPILED, ANOMALY, WINDOW, NAP = 1, 2, 4, 8, 16, 32
 _LASTING = GRAD_FORWARD | ANOMALY  # which a nap does not see, and which last
@@ -154,6 +154,7 @@ class Replay:
         self._worked: _Moment | None = None  # the last training in the open row
         self._resumed: _Moment | None = None  # the first call of a model since then
         self._stepped: _Moment | None = None  # the first step in it
+        self._called: _Moment | None = None  # the last call of a model without gradient in it, if nothing was trained
         self._is_counted = False  # whether the samples of the next backward pass are
         self._was_loss = False  # a gradient is taken inside what may be the loss
         self._coming: deque[Look] = deque()  # in the order of time, not reached yet
@@ -192,7 +193,8 @@ class Replay:
         """A part of the log is lost: the row that it tore is not told, and nothing is known of the time up to now."""
         self._settled(self.clock.base)
         self.clock = Clock(now)
-        self._row, self._worked, self._stepped, self._marked = self._begin(EXHAUSTED), None, None, None
+        self._row, self._worked, self._stepped, self._called = self._begin(EXHAUSTED), None, None, None
+        self._marked = None
         self._cut(EXHAUSTED, 0)
 
     def marks(self, began: int, milliseconds: list[float]) -> None:
@@ -284,6 +286,14 @@ class Replay:
     def _model_out(self, _: int) -> None:
         if self.clock.leave(_MODEL, _GRAD_MODEL) == _GRAD_MODEL:
             self.clock.leave_forward()
+        elif self._only_calls():
+            self._called = self._moment()
+
+    def _only_calls(self) -> bool:
+        """Whether the open row is a batch with which a model was called, and nothing was trained."""
+        row = self._row
+        called = row.flags & (GRAD_FORWARD | NO_GRAD_FORWARD) == NO_GRAD_FORWARD
+        return called and row.opened == BATCH and not row.backwards
 
     def _backward_in(self, operand: int) -> None:
         clock = self.clock
@@ -338,6 +348,8 @@ class Replay:
             row.backwards = row.backwards or 1  # without a step: a GradScaler may have skipped it
         if row.opened == EXHAUSTED and self._worked is not None:  # on a batch that was read ahead
             self._split(self._worked, EXHAUSTED)
+        if iterator != row.iterator:
+            self._leave()
         self._cut(BATCH, iterator)
         self._batch_since_step = self._border_since_backward = True
         self._row.ready, self._ready = self._ready, NO_QUEUE
@@ -432,7 +444,15 @@ class Replay:
         """What came after the last training in an open row is not part of its iteration."""
         if self._worked is not None:
             self._split(self._worked, EXHAUSTED)
+        self._leave()
         self._cut(START, 0)
+
+    def _leave(self) -> None:
+        """No more batches of this pass are asked for now, and none was missing: what came after the last call of a
+        model with one may have nothing to do with it."""
+        if self._called is not None and self._only_calls():
+            self._split(self._called, LEFT)
+            self._row.samples = 0
 
     # -- names ---------------------------------------------------------------------------------------------------
 
@@ -531,7 +551,7 @@ class Replay:
 
     def _cut(self, opened: int, iterator: int) -> None:
         row, self._row = self._row, self._begin(opened, iterator)
-        self._worked = self._resumed = self._stepped = None
+        self._worked = self._resumed = self._stepped = self._called = None
         self._close(row, self.clock.since, self.clock.cut())
 
     def _begin(self, opened: int, iterator: int = 0) -> Row:

@@ -38,7 +38,7 @@ AHEAD = 1.2  # the GPU's seconds of a step over the host's: more than the noise 
 ENOUGH_LOOKS = 20  # at the stack: fewer are said to be few
 _EVAL = wire.PHASES.index("eval")
 # What follows the last iteration is the program's end, not training, but for what has a name of its own.
-NAMED = [wire.PHASES.index(name) for name in ("logging", "checkpoint", "epoch_gap", "eval")]
+_NAMED = [wire.PHASES.index(name) for name in ("logging", "checkpoint", "epoch_gap", "eval")]
 _COMPREHENSIONS = re.compile(r"(\.<locals>)?\.?<(listcomp|setcomp|dictcomp|genexpr)>")
 
 
@@ -143,9 +143,23 @@ def _spent(process: Process, iterations: Iterations) -> tuple[Floats, float, flo
     evaluates = kind[first : last + 1][counts] == EVAL
     spent = seconds[~evaluates].sum(axis=0)
     spent[_EVAL] += seconds[evaluates].sum()
-    after = rows["seconds"][last + 1 :][~iterations.windowed[last + 1 :]]
-    spent[NAMED] += after[:, NAMED].sum(axis=0)
+    spent += after_training(process, iterations)[~iterations.windowed[last + 1 :]].sum(axis=0)
     return spent, float(process.starts()[first]), float(rows["end"][last])
+
+
+def after_training(process: Process, iterations: Iterations) -> Floats:
+    """Seconds by phase that count of the rows after the last one that trains or evaluates.
+
+    Of logging no more than a row has had of it before: many a program ends with figures that it draws once.
+    """
+    seconds = process.rows["seconds"].astype(np.float64)
+    last = int(np.flatnonzero(iterations.kind != BETWEEN)[-1])
+    counted: Floats = np.zeros_like(seconds[last + 1 :])
+    counted[:, _NAMED] = seconds[last + 1 :, _NAMED]
+    written = counted[:, wire.LOGGING].sum()
+    usual = seconds[: last + 1, wire.LOGGING][iterations.of_row[: last + 1] >= 0].max()
+    counted[:, wire.LOGGING] *= min(usual / written, 1.0) if written else 1.0
+    return counted
 
 
 def _counted(
