@@ -255,7 +255,7 @@ def test_more_threads_than_cores(ranks: int, cpu_seconds: float, preempted: int,
 def test_workers_with_more_threads_than_cores(
     helped: float | None, waits: float | None, each: int | None, busy: float, is_found: bool
 ) -> None:
-    """Of 8 cores: their libraries' threads must do part of the work, they must wait for cores, and be a crowd at work."""
+    """Of 8 cores: their libraries' threads must do part of the work, they must wait for cores, and be a busy crowd."""
     workers = SimpleNamespace(count=4, threads=each, helped_share=helped, core_wait_share=waits, busy_share=busy)
     made = msgspec.structs.replace(facts(process(), []), workers=workers)
     found = threads.find(made)
