@@ -23,6 +23,7 @@ from .wire import (
     NAP_STEP,
     NEXT_FRESH_IN,
     NEXT_IN,
+    NEXT_OUT,
     RECOMPUTE,
     SHIFT,
     STEP_OUT,
@@ -39,6 +40,7 @@ LONG, LONG_AT_LEAST = 20, 10**8
 PATIENCE = 20_000  # steps in which so many must have been alike once; else it gives up
 _SMOOTHING = 0.05  # what the last step adds to the mean
 _NEXT = (NEXT_IN, NEXT_FRESH_IN)
+_IN_NAP = frozenset((NEXT_IN, NEXT_OUT, NAP_STEP))  # where nothing else was logged, a nap went on
 _SURPRISES = frozenset((ADOPTED, FAILED, WINDOW_IN, IN + RECOMPUTE))
 
 
@@ -79,6 +81,18 @@ class Naps:
         """Take in what has been logged: is each step like the one before it?"""
         if self._has_given_up:
             return
+        if self.is_regular and {word & KIND for _, word in events} <= _IN_NAP:
+            for now in [now for now, word in events if word & KIND == NAP_STEP]:
+                self._judge_unseen(now)
+        else:
+            self._judge_each(events)
+        self.is_regular = self._alike >= self._enough and self._mean < SHORT
+        if self.is_regular:
+            self._seen = 0
+        elif self._seen > max(PATIENCE, 2 * self._enough):
+            self.give_up()
+
+    def _judge_each(self, events):
         for now, word in events:
             kind = word & KIND
             if kind in _NEXT:
@@ -96,11 +110,6 @@ class Naps:
                 self._forget_row()
             elif kind in _SURPRISES:
                 self._is_odd = True
-        self.is_regular = self._alike >= self._enough and self._mean < SHORT
-        if self.is_regular:
-            self._seen = 0
-        elif self._seen > max(PATIENCE, 2 * self._enough):
-            self.give_up()
 
     def _end_row(self, now):
         began, backwards, steps = self._began, self._backwards, self._steps
