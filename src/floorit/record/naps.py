@@ -33,7 +33,8 @@ from .wire import (
 
 SHORT = 10e6  # nanoseconds: hooks are not felt in a longer step
 ALIKE = 300  # steps, before it first naps; twice as many after each surprise
-AWAKE = 4  # steps that are looked at closely between two naps
+AWAKE = 2  # steps that are looked at closely between two naps
+NAP = 200  # steps that a nap is to last: going to sleep and waking up cost some too
 BETWEEN = 1  # the same where a pass over data has ended: by then it is known whether the next one trains
 # A step that is so many times as long as others, and as many nanoseconds, may hide what has not been seen before.
 LONG, LONG_AT_LEAST = 20, 10**8
@@ -141,6 +142,10 @@ class Naps:
         self._is_odd = self._evaluates = False
 
     # -- on the thread that looks -------------------------------------------------------------------------------
+
+    def seconds(self):
+        """How long a nap is to last; 0 where there are none."""
+        return NAP * self._mean * 1e-9 if self.is_regular else 0.0
 
     def call(self):
         """Wake at the next border. Nanoseconds after which it is awake for sure, and until it naps again."""

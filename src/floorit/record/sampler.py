@@ -113,7 +113,9 @@ class Sampler:
             self._writer.note("missing", what="stack samples", reason=repr(error))
 
     def _next_look(self):
-        return perf_counter() + self._period(*LOOKS) * (0.5 + self._random.random())
+        _, longest, _ = LOOKS
+        between = max(self._period(*LOOKS), min(self._log.naps.seconds(), longest))
+        return perf_counter() + between * (0.5 + self._random.random())
 
     def _next_flush(self):
         return perf_counter() + self._period(*FLUSHES)
