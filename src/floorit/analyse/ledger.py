@@ -187,7 +187,11 @@ def _attributed(samples: list[Sample]) -> float:
 
 
 def _device(process: Process, iterations: Iterations) -> dict[str, float] | None:
-    """Device seconds by phase of a step, from the rows that were marked."""
+    """Device seconds by phase of a step, from the rows that were marked.
+
+    Marks make a row longer where the host is the limit. On both clocks a row begins where the one before it ended, so
+    that the mean row is as long on either: the marked rows only say how the device's time is divided.
+    """
     device = process.device
     rows = process.rows
     marked = device[device["row"] < len(rows)]
@@ -195,9 +199,11 @@ def _device(process: Process, iterations: Iterations) -> dict[str, float] | None
     marked = marked[in_training[marked["row"]]]
     if not len(marked):
         return None
-    rows_per_step = int(in_training.sum()) / max(len(iterations.after_warmup), 1)
-    mean = marked["seconds"].astype(np.float64).mean(axis=0) * rows_per_step
-    return dict(zip(wire.PHASES, mean.tolist(), strict=True))
+    spent = marked["seconds"].astype(np.float64).sum(axis=0)
+    if not spent.sum():
+        return None
+    per_step = float(rows["seconds"][in_training].sum(dtype=np.float64)) / max(len(iterations.after_warmup), 1)
+    return dict(zip(wire.PHASES, (spent / spent.sum() * per_step).tolist(), strict=True))
 
 
 def lines(samples: Iterable[Sample], most: int = MOST_LINES) -> list[Line]:
