@@ -12,6 +12,7 @@ from floorit.analyse.input import _lines_of_loader
 from floorit.analyse.ledger import Line, heaviest_function
 from floorit.events import Process, Sample
 from floorit.record import wire
+from floorit.replay import OPTIMIZER_STEP
 
 
 def seen(at: float, phase: int, iterator: int, *stack: str) -> Sample:
@@ -45,6 +46,18 @@ def test_of_what_a_program_writes_at_its_end_no_more_counts_than_it_wrote_before
     drawn, each = ledger.draw(process, found), series.find(process, found)
     assert (drawn.seconds("logging") * 20, drawn.seconds("checkpoint") * 20) == pytest.approx((0.2 + 0.2, 0.7))
     assert each.whole_steps().mean() == pytest.approx(drawn.mean)
+
+
+def test_what_is_done_now_and_then_for_longer_than_steps_take_comes_in_bursts() -> None:
+    rows = Rows().start()
+    for step in range(21):
+        rows.add().add(OPTIMIZER_STEP, steps=0, backwards=0, seconds=0.8 if step % 5 == 0 else 0.01, phase=wire.OTHER)
+    process = rows.process()
+    found = iterations.find(process)
+    assert found is not None
+    own = next(e for e in ledger.draw(process, found).entries if e.phase == "unattributed")  # no look fell into it
+    assert own.seconds * 20 == pytest.approx(4 * 0.8 + 16 * 0.01)
+    assert own.bursts * 20 == pytest.approx(4 * (0.8 - 0.01 - 2 * 0.11))
 
 
 def test_the_loop_that_asks_for_a_batch_does_not_make_it() -> None:
