@@ -149,6 +149,21 @@ def test_without_gradients_and_not_in_training_it_is_evaluation(thread):
     assert thread.spent() == {EVAL: 4, FORWARD: 3}
 
 
+def test_a_network_that_nothing_trains_is_judged_after_the_step(thread):
+    """An average of the weights that samples are drawn from; before the step it is a teacher."""
+    thread.batch().model(3, 0).model(5).backward(6).step(7).model(20, 0).passes(2).model(20, 0)
+    thread.batch().model(3, 0).model(5).backward(6).step(7)
+    assert thread.spent() == {FORWARD: 16, BACKWARD: 12, OPTIMIZER: 14, EVAL: 40, OTHER: 2}
+
+
+def test_it_is_not_if_more_is_trained_with_the_same_batch(thread):
+    """Two optimizers in turn, and a teacher before the second."""
+    thread.replay.look(1025, 1, 0)
+    thread.batch().model(5).backward(6).step(7).model(20, 0).model(5).backward(6).step(7, 1)
+    assert [look.phase for look in thread.replay.looks] == [FORWARD]
+    assert thread.spent() == {FORWARD: 30, BACKWARD: 12, OPTIMIZER: 14}
+
+
 def test_a_closure_inside_the_optimizer(thread):
     """LBFGS: forward, loss and backward inside the step; the rest of it is the optimizer's."""
     thread.does(wire.STEP_IN, 1).passes(1)
@@ -325,6 +340,14 @@ def test_looks_are_named_by_the_phase_they_fell_into(thread):
     thread.passes(5).model(10).passes(5).backward(10)  # 1005, 1015, 1020, 1030
     phases = {look.time: look.phase for look in thread.replay.looks}
     assert phases == {1003: OTHER, 1012: FORWARD, 1017: LOSS, 1025: BACKWARD}
+
+
+def test_a_look_into_a_leaf_is_the_leafs(thread):
+    """What it is, is told when it is over; the looks have come before."""
+    for time in (1003, 1012, 1017, 1025):
+        thread.replay.look(time, time, 0)
+    thread.passes(5).does(LEAF + SYNC, 10, after=15).passes(6).does(wire.END)  # 1010 to 1020
+    assert [look.phase for look in thread.replay.looks] == [SYNC, SYNC, OTHER, OTHER]  # the last, when it is settled
 
 
 def test_marks_on_the_gpu_are_booked_to_the_phase_that_ended_there(thread):
