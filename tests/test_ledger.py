@@ -8,7 +8,7 @@ from test_callers import look
 from test_iterations import Rows
 
 from floorit.analyse import iterations, ledger, series
-from floorit.analyse.input import _lines_of_loader
+from floorit.analyse.input import _lines_of_loader, _looks
 from floorit.analyse.ledger import Line, heaviest_function
 from floorit.events import Process, Sample
 from floorit.record import wire
@@ -68,6 +68,14 @@ def test_the_loop_that_asks_for_a_batch_does_not_make_it() -> None:
     reads = seen(1.0, wire.DATA_WAIT, 1, "data.py:7@read", "train.py:18@train")
     found = _lines_of_loader([collates] * 3 + [reads], process)
     assert [(line.function, line.share) for line in found] == [("read", pytest.approx(0.25))]
+
+
+def test_the_evaluations_batches_are_not_the_training_loaders() -> None:
+    process = Process()
+    trains, judges = (seen(1.0, wire.DATA_WAIT, iterator, "data.py:7@read") for iterator in (1, 2))
+    process.samples += [trains, judges]
+    assert _looks(process, process, [1], begin=0.0) == [trains]
+    assert _looks(Process(), process, [1], begin=0.0) == [trains, judges]  # of workers it is not known
 
 
 def test_a_comprehension_is_part_of_the_function_it_is_written_in() -> None:

@@ -154,8 +154,8 @@ class Replay:
         self._worked: _Moment | None = None  # the last training in the open row
         self._resumed: _Moment | None = None  # the first call of a model since then
         self._stepped: _Moment | None = None  # the first step in it
-        # Since when, in the open row, networks that nothing trains were called after its step, and its evaluation before:
-        self._presumed: tuple[int, int] | None = None  # averages of the weights, more likely than teachers
+        # Networks that nothing trains, called after the step: averages of the weights, more likely than teachers.
+        self._presumed: tuple[int, int] | None = None  # since when in the open row, and its evaluation until then
         self._called: _Moment | None = None  # the last call of a model without gradient in it, if nothing was trained
         self._is_counted = False  # whether the samples of the next backward pass are
         self._was_loss = False  # a gradient is taken inside what may be the loss

@@ -81,7 +81,7 @@ def describe(
     pids = _makers(process, loader)
     fetches = source.fetches if source is not None else process.fetches[:0]
     fetches = fetches[np.isin(fetches["pid"], list(pids)) & (fetches["end"] >= begin) & (fetches["end"] <= end)]
-    samples = [s for s in source.samples if s.phase == wire.DATA_WAIT and s.at >= begin] if source else []
+    samples = _looks(process, source, trained, begin) if source is not None else []
     queued = rows[np.isin(rows["iterator"], trained) & (rows["ready"] != replay.NO_QUEUE) & (rows["end"] >= begin)]
     per_sample = fetches["fetch"].astype(np.float64) / np.maximum(fetches["samples"], 1)
     received = sum(r["batches"] for r in process.received)
@@ -136,6 +136,12 @@ def _makers(process: Process, loader: dict[str, Any]) -> set[int]:
     """The processes that make the training loader's batches."""
     passes = [process.iterators[i] for i in process.trained_iterators() if i in process.iterators]
     return {pid for p in passes for pid in p["pids"]} if loader["workers"] else {process.key[1]}
+
+
+def _looks(process: Process, source: Process, trained: list[int], begin: float) -> list[Sample]:
+    """At where batches are made; in the training process, those of the evaluation left out."""
+    making = [s for s in source.samples if s.phase == wire.DATA_WAIT and s.at >= begin]
+    return making if source is not process else [s for s in making if s.iterator in trained]
 
 
 def _lines_of_loader(samples: list[Sample], process: Process) -> list[Line]:
