@@ -167,6 +167,7 @@ REASONS = [
     ("in-order", known(CPU.but(batch=0.2, workers=1)), "fewer than two"),
     ("decode-cache", known(STARVED), "was not seen"),
     ("pin", known(CPU), "does not use a GPU"),
+    ("pin", known(CPU, settings={"pin_memory": True}), "does not use a GPU"),
     ("pin", known(COPYING, loader={"pinned": True}), "already"),
     ("pin", known(GPU), "copies to the GPU take 0 µs"),
     ("async-copy", known(COPYING), "pin first"),

@@ -19,6 +19,7 @@ from floorit.record import wire
 from floorit.stats import Estimate, mean
 
 _TRAINING = (wire.FORWARD, wire.BACKWARD, wire.OPTIMIZER)
+FULL = 0.9  # of all batches that workers may be ahead, waiting when one is wanted: from here on the next is among them
 MUCH_READ = 1 << 20  # bytes: less is the queue's own traffic
 
 
@@ -52,6 +53,12 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
     threads: int | None = None  # of a worker, the most that one had
     helped_share: float | None = None  # of what workers compute, in other threads than the one that makes batches
     core_wait_share: float | None = None  # of the time in which a worker could run, waiting for a core
+
+    @property
+    def always_ready(self) -> bool:
+        """Whether the next batch is made before it is wanted: if there is a wait, it is for taking it over."""
+        most = self.count * (self.prefetch or 0)
+        return most > 0 and self.queue_mean is not None and self.queue_mean >= FULL * most
 
     @property
     def dataset_share(self) -> float | None:

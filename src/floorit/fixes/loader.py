@@ -12,8 +12,6 @@ from floorit.stats import Estimate, seconds
 
 # Busy for more than this share of their time, workers are what limits: a longer queue makes nothing faster.
 _SATURATED = 0.9
-# Of all batches that workers may be ahead, waiting when one is wanted: from here on the next is always among them.
-_FULL = 0.9
 # Workers, batches ahead, threads: nobody means more, and a slip of the finger would start as many.
 _MOST = 1024
 _READ = ("reading", "decoding")  # operations whose results are kept by `decode-cache`, applied from outside
@@ -26,9 +24,9 @@ def _hungry(known: Known) -> str | None:
     needs, workers = known.needs, known.workers
     if workers is None or needs.loader is None:
         return NO_LOADER
-    most, ready = workers.count * (workers.prefetch or 0), workers.queue_mean
-    if needs.starved and most and ready is not None and ready >= _FULL * most:
-        return f"{ready:.1f} of at most {most} batches are ready when one is wanted: none is made too late"
+    if needs.starved and workers.always_ready:
+        most = workers.count * (workers.prefetch or 0)
+        return f"{workers.queue_mean:.1f} of at most {most} batches are ready when one is wanted: none is made too late"
     if needs.starved:
         return None
     return f"the loop waits {seconds(needs.wait)} of a step of {seconds(needs.step)} for batches: nothing to win there"
