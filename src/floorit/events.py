@@ -13,39 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from floorit.errors import RecordError
+from floorit.patterns import Patterns
+from floorit.player import Player
 from floorit.qualnames import qualname
 from floorit.record import wire
-from floorit.replay import Replay, Row
+from floorit.replay import Replay, Row, Stretch
+from floorit.tables import DEVICE_ROW, FETCH, NAMED_ROW, NANO, ROW, Rows, of_rows
 
-_P = len(wire.PHASES)
-ROW = np.dtype(
-    [
-        ("end", "<f8"),
-        ("iterator", "<u4"),
-        ("samples", "<u4"),
-        ("optimizers", "<u4"),
-        ("backwards", "<u2"),
-        ("opened", "u1"),
-        ("flags", "u1"),
-        ("ready", "<u2"),
-        ("steps", "<u2"),
-        ("seconds", "<f4", (_P,)),
-    ]
-)
-# A stretch that the program has named: in which row and phase, calls that began there, its own seconds.
-NAMED_ROW = np.dtype([("row", "<u4"), ("name", "<u2"), ("phase", "u1"), ("calls", "<u4"), ("seconds", "<f8")])
-DEVICE_ROW = np.dtype([("row", "<u4"), ("seconds", "<f4", (_P,))])
-FETCH = np.dtype(
-    [
-        ("end", "<f8"),
-        ("pid", "<u4"),
-        ("samples", "<u4"),
-        ("worker", "<u2"),
-        ("fetch", "<f4"),
-        ("collate", "<f4"),
-        ("send", "<f4"),
-    ]
-)
 # Notes that are kept as they come, and the list they are kept in.
 _LISTED = {
     "syncs": "syncs",
@@ -63,10 +37,6 @@ _LISTED = {
     wire.FLOPS: "counts",
     "named": "named_elsewhere",
 }
-_NANO = 1e-9
-_MOST, _MOST_SAMPLES = 0xFFFF, 0xFFFFFFFF
-
-Rows = NDArray[Any]
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -157,13 +127,13 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 class Process:
     """One process's record, as far as it has been read."""
 
-    def __init__(self) -> None:
+    def __init__(self, patterns: Patterns | None = None) -> None:
+        """`patterns` are what is known of sequences of events, of other processes too."""
         self.facts: dict[str, Any] = {}
         self.loaders: dict[int, dict[str, Any]] = {}
         self.iterators: dict[int, dict[str, Any]] = {}
         self.optimizers: dict[int, dict[str, Any]] = {}
         self.samples: list[Sample] = []
-        self.stretches: list[Sample] = []  # of the program's own code, weighed by seconds
         self.syncs: list[dict[str, Any]] = []
         self.received: list[dict[str, Any]] = []
         self.traces: list[dict[str, Any]] = []
@@ -189,7 +159,9 @@ class Process:
         self.spans: list[Span] = []
         self.replays_since: float | None = None  # in a floor run: when batches began to be repeated, of every loader
         self.memory_peak: int | None = None  # bytes that tensors had on the GPU
-        self._replay: Replay | None = None
+        self._patterns = patterns or Patterns()
+        self._player: Player | None = None
+        self._stretches: list[Stretch] = []
         self._played: int | None = None  # numbers of the log
         self._places: dict[tuple[int, int], Place] = {}
         self._stacks: dict[tuple[int, int], tuple[Place, ...]] = {}
@@ -247,44 +219,60 @@ class Process:
             parts[:] = [np.concatenate(parts)]
         return parts[0] if parts else np.zeros(0, dtype)
 
+    @property
+    def stretches(self) -> list[Sample]:
+        """Time of the program's own code of which the line is known, weighed by seconds."""
+        found = ((stretch, self._places.get((self.key[1], stretch.place))) for stretch in self._stretches)
+        return [
+            Sample(s.time * NANO, s.phase, s.iterator, place, place, s.nanoseconds * NANO)
+            for s, place in found
+            if s.nanoseconds > 0
+        ]
+
     def add(self, tag: bytes, payload: bytes) -> None:
+        """Take in one frame, and play it."""
+        self.take(tag, payload)
+        self.play()
+
+    def take(self, tag: bytes, payload: bytes) -> None:
         """Take in one frame."""
         if tag == wire.LOG_TAG:
             (before,) = wire.LOG.unpack_from(payload)
-            self._play(before, np.frombuffer(payload, "<i8", offset=wire.LOG.size).tolist())
+            self._log(before, np.frombuffer(payload, "<i8", offset=wire.LOG.size).reshape(-1, 2))
         elif tag == wire.MARKS_TAG:
             self._mark(payload)
         elif tag == wire.FETCH_TAG:
             self._parts["fetches"].append(np.frombuffer(payload, FETCH))
         else:
-            note = json.loads(payload)
+            note = _decoded(payload)
             if isinstance(note, dict):
                 self._note(note.pop("kind", None), note)
 
-    def _play(self, before: int, words: list[int]) -> None:
-        replay = self._player(words[0])
+    def _log(self, before: int, events: Rows) -> None:
+        now = int(events[0, 0])
+        player = self._playing(now)
         if self._played is not None and before != self._played:
-            replay.skip(words[0])
-        self._played = before + len(words)
-        replay.feed(words)
-        self.add_rows(replay.rows)
-        replay.rows.clear()
-        if replay.named:
-            table = [(n.row, n.name, n.phase, n.calls, n.nanoseconds * _NANO) for n in replay.named]
-            self._parts["named"].append(np.array(table, NAMED_ROW))
-            replay.named.clear()
+            player.lost(now)
+        self._played = before + events.size
+        player.log(events)
+
+    def play(self) -> None:
+        """Play back what has been taken in of the log."""
+        player = self._player
+        if player is None:
+            return
+        player.play()
+        for name, tables in (("rows", player.rows), ("named", player.named), ("device", player.device)):
+            self._parts[name] += tables
+            tables.clear()
         pid = self.key[1]
-        for look in replay.looks:
+        for look in player.looks:
             self._looked(pid, look.time, look.phase, look.iterator, look.stack, look.leaf)
-        replay.looks.clear()
-        for s in replay.stretches:
-            place = self._places.get((pid, s.place))
-            if s.phase == wire.OTHER and s.nanoseconds > 0:
-                weight = s.nanoseconds * _NANO
-                self.stretches.append(Sample(s.time * _NANO, s.phase, s.iterator, place, place, weight))
-        replay.stretches.clear()
-        self.spans += [Span(s.begin, s.end, s.phase, self._places.get((pid, s.place))) for s in replay.spans]
-        replay.spans.clear()
+        player.looks.clear()
+        self._stretches += player.stretches
+        player.stretches.clear()
+        self.spans += [Span(s.begin, s.end, s.phase, self._places.get((pid, s.place))) for s in player.spans]
+        player.spans.clear()
 
     def play_closely(self, words: list[int], lines: list[list[int]]) -> list[Span]:
         """The phases of a stretch of the log by themselves, in order, as they are kept of the kernel window only."""
@@ -295,26 +283,24 @@ class Process:
         pid = self.key[1]
         return [Span(s.begin, s.end, s.phase, self._places.get((pid, s.place))) for s in replay.spans]
 
-    def _player(self, now: int = 0) -> Replay:
-        if self._replay is None:
-            self._replay = Replay(round(float(self.facts.get("started") or 0) / _NANO) or now)
-        return self._replay
+    def _playing(self, now: int = 0) -> Player:
+        if self._player is None:
+            started = round(float(self.facts.get("started") or 0) / NANO) or now
+            self._player = Player(started, self._patterns)
+        return self._player
 
     def add_rows(self, rows: list[Row]) -> None:
         """Take in what lies between borders, played back."""
         if rows:
-            self._parts["rows"].append(np.array([_columns(row) for row in rows], ROW))
+            self._parts["rows"].append(of_rows(rows))
 
     def _mark(self, payload: bytes) -> None:
         at = 0
-        while self._replay is not None and at < len(payload):
+        while self._player is not None and at < len(payload):
             began, count = wire.MARKS.unpack_from(payload, at)
             at += wire.MARKS.size
-            self._replay.marks(began, np.frombuffer(payload, "<f4", count, at).tolist())
+            self._player.marks(began, np.frombuffer(payload, "<f4", count, at).tolist())
             at += 4 * count
-        if self._replay is not None and self._replay.device:
-            self._parts["device"].append(np.array(self._replay.device, DEVICE_ROW))
-            self._replay.device.clear()
 
     def _note(self, kind: str | None, note: dict[str, Any]) -> None:
         if kind == "process":
@@ -331,10 +317,9 @@ class Process:
                 if note["worker"]:
                     self._looked(note["pid"], time, wire.DATA_WAIT, 0, stack, leaf)
                 else:
-                    self._player().look(time, stack, leaf)
+                    self._playing().look(time, stack, leaf)
         elif kind == "lines":
-            for time, place in note["taken"]:
-                self._player().line(time, place)
+            self._playing().lines(note["taken"])
         elif kind in _LISTED:
             getattr(self, _LISTED[kind]).append(note)
         elif kind == "ddp":
@@ -354,23 +339,15 @@ class Process:
     def _looked(self, pid: int, time: int, phase: int, iterator: int, number: int, leaf: int) -> None:
         stack = self._stacks.get((pid, number), ())
         user = next((place for place in stack if place.is_users), None)
-        self.samples.append(Sample(time * _NANO, phase, iterator, user, self._places.get((pid, leaf)), stack=stack))
+        self.samples.append(Sample(time * NANO, phase, iterator, user, self._places.get((pid, leaf)), stack=stack))
 
 
-def _columns(row: Row) -> tuple[Any, ...]:
-    """A row as it stands in the table."""
-    return (
-        row.end * _NANO,
-        row.iterator,
-        min(row.samples, _MOST_SAMPLES),
-        row.optimizers,
-        min(row.backwards, _MOST),
-        row.opened,
-        row.flags,
-        min(row.ready, _MOST),
-        min(row.steps, _MOST),
-        [nanoseconds * _NANO for nanoseconds in row.spent],
-    )
+def _decoded(payload: bytes) -> Any:
+    """A note, which may have in it what JSON does not know: a loss that is not a number."""
+    try:
+        return msgspec.json.decode(payload)
+    except msgspec.DecodeError:
+        return json.loads(payload)
 
 
 class RecordReader:
@@ -379,6 +356,7 @@ class RecordReader:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._offsets: dict[Path, int] = {}
+        self._patterns = Patterns()
         self.processes: dict[Path, Process] = {}
         self.workers: dict[Path, Process] = {}
 
@@ -386,12 +364,13 @@ class RecordReader:
         """Take in what has been appended since the last call."""
         for path in sorted(self.folder.glob("*.rec")):
             kind = self.workers if path.name.startswith("workers-") else self.processes
-            process = kind.setdefault(path, Process())
+            process = kind.setdefault(path, Process(self._patterns))
             for tag, payload in self._new_frames(path):
                 try:
-                    process.add(tag, payload)
+                    process.take(tag, payload)
                 except (ValueError, KeyError, TypeError, IndexError, struct.error):
                     continue  # whole, but not what we write: somebody else's
+            process.play()
 
     def _new_frames(self, path: Path) -> Iterator[tuple[bytes, bytes]]:
         offset = self._offsets.get(path, 0)
