@@ -17,8 +17,9 @@ from floorit.patterns import Patterns
 from floorit.player import Player
 from floorit.qualnames import qualname
 from floorit.record import wire
-from floorit.replay import Replay, Row, Stretch
-from floorit.tables import DEVICE_ROW, FETCH, NAMED_ROW, NANO, ROW, Rows, of_rows
+from floorit.replay import Replay, Row
+from floorit.tables import DEVICE_ROW, FETCH, NAMED_ROW, NANO, ROW, STRETCH, of_rows
+from floorit.tables import Rows as Rows
 
 # Notes that are kept as they come, and the list they are kept in.
 _LISTED = {
@@ -161,11 +162,10 @@ class Process:
         self.memory_peak: int | None = None  # bytes that tensors had on the GPU
         self._patterns = patterns or Patterns()
         self._player: Player | None = None
-        self._stretches: list[Stretch] = []
         self._played: int | None = None  # numbers of the log
         self._places: dict[tuple[int, int], Place] = {}
         self._stacks: dict[tuple[int, int], tuple[Place, ...]] = {}
-        self._parts: dict[str, list[Rows]] = {"rows": [], "device": [], "fetches": [], "named": []}
+        self._parts: dict[str, list[Rows]] = {"rows": [], "device": [], "fetches": [], "named": [], "stretches": []}
 
     @property
     def rows(self) -> Rows:
@@ -222,11 +222,13 @@ class Process:
     @property
     def stretches(self) -> list[Sample]:
         """Time of the program's own code of which the line is known, weighed by seconds."""
-        found = ((stretch, self._places.get((self.key[1], stretch.place))) for stretch in self._stretches)
+        found = self._table("stretches", STRETCH)
+        pid, columns = self.key[1], (found[name].tolist() for name in ("time", "nanoseconds", "place", "iterator"))
         return [
-            Sample(s.time * NANO, s.phase, s.iterator, place, place, s.nanoseconds * NANO)
-            for s, place in found
-            if s.nanoseconds > 0
+            Sample(time * NANO, wire.OTHER, iterator, place, place, nanoseconds * NANO)
+            for time, nanoseconds, number, iterator in zip(*columns, strict=True)
+            if nanoseconds > 0
+            for place in (self._places.get((pid, number)),)
         ]
 
     def add(self, tag: bytes, payload: bytes) -> None:
@@ -262,15 +264,13 @@ class Process:
         if player is None:
             return
         player.play()
-        for name, tables in (("rows", player.rows), ("named", player.named), ("device", player.device)):
-            self._parts[name] += tables
-            tables.clear()
+        for name in ("rows", "named", "device", "stretches"):
+            self._parts[name] += getattr(player, name)
+            getattr(player, name).clear()
         pid = self.key[1]
         for look in player.looks:
             self._looked(pid, look.time, look.phase, look.iterator, look.stack, look.leaf)
         player.looks.clear()
-        self._stretches += player.stretches
-        player.stretches.clear()
         self.spans += [Span(s.begin, s.end, s.phase, self._places.get((pid, s.place))) for s in player.spans]
         player.spans.clear()
 
@@ -377,9 +377,11 @@ class RecordReader:
         with path.open("rb") as file:
             file.seek(offset)
             data = file.read()
+        read = offset
         for tag, payload, end in wire.frames(data):
-            self._offsets[path] = offset + end
             yield tag, payload
+            read = offset + end
+        self._offsets[path] = read
 
     def run(self) -> list[Process]:
         """Every process that has told its name, by rank."""

@@ -54,7 +54,7 @@ class RowMade(msgspec.Struct, frozen=True, kw_only=True):
     end: int  # the event it ended at
     iterator: int  # the event that told of it; NOT_TOLD: none
     ready: int  # the same
-    samples: Sum  # of what events tell
+    samples: Sum  # that events tell of
     spent: tuple[tuple[int, Sum], ...]  # by phase, of intervals
     is_close: bool  # whether the next nap is divided by it
 
@@ -135,15 +135,14 @@ def plain(words: Ints) -> Ints:
     """The words without what only is passed on."""
     kinds = words & wire.KIND
     at = _NUMBER_AT[kinds]
-    return (words & _DECIDES[kinds]) | np.minimum(words >> at, _UP_TO[kinds]) << at
+    decides: Ints = words & _DECIDES[kinds] | np.minimum(words >> at, _UP_TO[kinds]) << at
+    return decides
 
 
 def samples(words: Ints) -> Ints:
-    """How many samples each word tells of; 0 where it tells of none."""
-    kinds = words & wire.KIND
-    batch, model = kinds == wire.NEXT_OUT, kinds == wire.MODEL_IN
-    told = np.where(batch, np.maximum((words >> SHIFT) - 1, 0), 0)
-    return np.where(model, words >> SHIFT + wire.SAMPLES_SHIFT, told)
+    """How many samples they tell of, where they are words that do."""
+    of_model: Ints = words >> SHIFT + wire.SAMPLES_SHIFT
+    return np.where(words & wire.KIND == wire.MODEL_IN, of_model, (words >> SHIFT) - 1)
 
 
 def learn(state: State, words: Sequence[int]) -> Effect | None:

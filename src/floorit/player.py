@@ -5,8 +5,9 @@ What comes out is what `Replay` alone would make of it, to the nanosecond and in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from floorit import tables
 from floorit.patterns import CARRIED, LONGEST, NOT_TOLD, Effect, Ints, Landing, Patterns, plain, samples
 from floorit.record import wire
 from floorit.record.wire import OTHER, PHASES, SHIFT
-from floorit.replay import BATCH, CLOSELY, NAP, NO_QUEUE, Look, Nap, Point, Replay, Row, Span, State, Stretch
+from floorit.replay import BATCH, CLOSELY, NAP, NO_QUEUE, Look, Nap, Point, Replay, Row, Span, State
 from floorit.tables import NANO, Rows
 
 UNUSUAL = -1  # number of a sequence that must be played
@@ -25,6 +26,7 @@ _ENDS = ((wire.NEXT_IN, wire.NEXT_FRESH_IN), (wire.STEP_OUT, wire.NAP_STEP), (wi
 # Sums over a sequence tell it from others: of its words, mixed, each times the number of its place.
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _HIGH = np.uint64(32)
+_NO_LINES = np.zeros((0, 2), np.int64)
 _PLACES = np.random.Generator(np.random.PCG64(1)).integers(1, 1 << 63, LONGEST, np.uint64) | np.uint64(1)
 
 
@@ -37,14 +39,6 @@ class _Waiting(NamedTuple):
     after: int  # events that came in before it, of those that are not played yet
 
 
-class _Line(NamedTuple):
-    """The program's own line that an event came from which has not been played yet."""
-
-    time: int
-    place: int
-    after: int  # as in a look: a line belongs to no event that came in before it
-
-
 class Player:
     """One thread's log. What it makes of it stands in its lists until it is taken."""
 
@@ -54,13 +48,13 @@ class Player:
         self._logs: list[Ints] = []  # (time, word), not played yet
         self._taken = 0  # events in them
         self._looks: list[_Waiting] = []
-        self._lines: list[_Line] = []
+        self._lines: list[tuple[Ints, int]] = []  # those of lines, as looks, and events that came in before them
         self._marks: list[tuple[int, list[float]]] = []
         self.rows: list[Rows] = []
         self.named: list[Rows] = []
         self.device: list[Rows] = []
         self.looks: list[Look] = []
-        self.stretches: list[Stretch] = []  # of the program's own code
+        self.stretches: list[Rows] = []
         self.spans: list[Span] = []
 
     # -- what comes in -------------------------------------------------------------------------------------------
@@ -74,9 +68,9 @@ class Player:
         """A look at the stack."""
         self._looks.append(_Waiting(time, stack, leaf, self._taken))
 
-    def lines(self, taken: Iterable[tuple[int, int]]) -> None:
-        """The program's own lines that events came from: (time of the event, place)."""
-        self._lines += [_Line(time, place, self._taken) for time, place in taken]
+    def lines(self, taken: Sequence[tuple[int, int]]) -> None:
+        """The program's own lines that events come from which are not in the log yet: (time of the event, place)."""
+        self._lines.append((np.array(taken, np.int64).reshape(-1, 2), self._taken))
 
     def marks(self, began: int, milliseconds: list[float]) -> None:
         """The device's times between the marks of a stretch."""
@@ -95,7 +89,7 @@ class Player:
         if logs:
             part = _Part(logs, self._looks, self._lines)
             self._play(part)
-            self._looks, self._lines = part.looks_left(), part.lines_left
+            self._looks, self._lines = part.looks_left(), [(part.lines_left, 0)]
         for began, milliseconds in self._marks:
             self._replay.marks(began, milliseconds)
         self._marks.clear()
@@ -111,12 +105,12 @@ class Player:
             if state is None or self._replay.clock.since != part.times[played - 1]:
                 at += 1
                 continue
-            effects = foreseen.effects(state, at)
-            if len(effects) >= WORTH:
+            which = foreseen.from_on(state, at)
+            if len(which) >= WORTH:
                 self._take()
-                _Leap(part, at, effects, self._replay).into(self)
-                played = int(part.starts[at + len(effects)])
-            at += max(len(effects), 1)
+                _Leap(part, at, foreseen.effects, np.array(which), self._replay).into(self)
+                played = int(part.starts[at + len(which)])
+            at += max(len(which), 1)
         self._feed(part, played, len(part.times))
 
     def _feed(self, part: _Part, begin: int, end: int) -> None:
@@ -143,7 +137,8 @@ class Player:
         if replay.device:
             self.device.append(np.array(replay.device, tables.DEVICE_ROW))
         self.looks += replay.looks
-        self.stretches += [stretch for stretch in replay.stretches if stretch.phase == OTHER]
+        if replay.stretches:
+            self.stretches.append(tables.of_stretches(replay.stretches))
         self.spans += replay.spans
         for told in (replay.rows, replay.named, replay.device, replay.looks, replay.stretches, replay.spans):
             told.clear()
@@ -152,7 +147,7 @@ class Player:
 class _Part:
     """A part of the log with all that belongs to it, cut into sequences."""
 
-    def __init__(self, logs: list[Ints], looks: list[_Waiting], lines: list[_Line]) -> None:
+    def __init__(self, logs: list[Ints], looks: list[_Waiting], lines: list[tuple[Ints, int]]) -> None:
         self.events = np.concatenate(logs)
         self.times, self.words = np.ascontiguousarray(self.events[:, 0]), np.ascontiguousarray(self.events[:, 1])
         self._kinds = self.words & wire.KIND
@@ -233,16 +228,17 @@ class _Part:
         return self._line_events[first:last], self._line_places[first:last]
 
 
-def _on_events(times: Ints, lines: list[_Line]) -> tuple[Ints, Ints, list[_Line]]:
+def _on_events(times: Ints, lines: list[tuple[Ints, int]]) -> tuple[Ints, Ints, Ints]:
     """The events that came from known lines, in order, and from which; and the lines of events that are to come."""
-    at = np.array([line.time for line in lines], np.int64)
+    pairs = np.concatenate([_NO_LINES, *(taken for taken, _ in lines)])
+    came = np.array([after for taken, after in lines for _ in taken], np.int64)
+    at, places = pairs.T
     order = np.argsort(times, kind="stable")
-    found = np.minimum(np.searchsorted(times[order], at), len(times) - 1)
-    events = order[found]
-    fits = (times[events] == at) & (events >= np.array([line.after for line in lines], np.int64))
-    events, places = events[fits], np.array([line.place for line in lines], np.int64)[fits]
-    ordered, latest = np.argsort(events, kind="stable"), times[order[-1]]
-    return events[ordered], places[ordered], [_Line(line.time, line.place, 0) for line in lines if line.time > latest]
+    events = order[np.minimum(np.searchsorted(times[order], at), len(times) - 1)]
+    fits = (times[events] == at) & (events >= came)
+    events, places = events[fits], places[fits]
+    ordered = np.argsort(events, kind="stable")
+    return events[ordered], places[ordered], pairs[at > times[order[-1]]]
 
 
 def _reached(times: Ints, looks: list[_Waiting]) -> Ints:
@@ -271,47 +267,49 @@ class _Foreseen:
     def __init__(self, patterns: Patterns, part: _Part) -> None:
         self._patterns = patterns
         self._part = part
-        self._next: dict[tuple[int, int], tuple[Effect, int] | None] = {}  # (state, pattern) -> effect, next state
-        self._numbers: dict[State, int] = {}
+        self._next: dict[tuple[int, int], tuple[int, int] | None] = {}  # (state, pattern) -> effect, next state
+        self._states: dict[State, int] = {}
+        self.effects: list[Effect] = []
 
-    def effects(self, state: State, at: int) -> list[Effect]:
-        """The effects from a sequence on, as far as they are known."""
-        found, number, known = [], self._number(state), self._next
-        for ahead in range(at, len(self._part.pattern)):
-            key = (number, self._part.pattern[ahead])
+    def from_on(self, state: State, at: int) -> list[int]:
+        """The numbers of the effects from a sequence on, as far as they are known."""
+        found: list[int] = []
+        now, known = self._number(state), self._next
+        for ahead, pattern in enumerate(islice(self._part.pattern, at, None), at):
+            key = (now, pattern)
             if key not in known:
-                known[key] = self._learn(state, ahead)
+                known[key] = self._learn(self.effects[found[-1]].after if found else state, ahead)
             following = known[key]
             if following is None:
                 break
-            effect, number = following
-            state = effect.after
+            effect, now = following
             found.append(effect)
         return found
 
-    def _learn(self, state: State, at: int) -> tuple[Effect, int] | None:
+    def _learn(self, state: State, at: int) -> tuple[int, int] | None:
         if self._part.pattern[at] == UNUSUAL:
             return None
         effect = self._patterns.effect(state, self._part.sequence(at))
-        return None if effect is None else (effect, self._number(effect.after))
+        if effect is None:
+            return None
+        self.effects.append(effect)
+        return len(self.effects) - 1, self._number(effect.after)
 
     def _number(self, state: State) -> int:
-        return self._numbers.setdefault(state, len(self._numbers))
+        return self._states.setdefault(state, len(self._states))
 
 
 class _Leap:
     """Many sequences at once, each with the effect that is known of it."""
 
-    def __init__(self, part: _Part, first: int, effects: list[Effect], replay: Replay) -> None:
+    def __init__(self, part: _Part, first: int, effects: list[Effect], which: Ints, replay: Replay) -> None:
+        """`which` of the effects each sequence from the first on has."""
         self._part = part
         self._replay = replay
         self._from = replay.point()
-        self._starts = part.starts[first : first + len(effects)]
-        self._begin, self._end = int(self._starts[0]), int(part.starts[first + len(effects)])
-        self._last = effects[-1]
-        numbers = {id(effect): number for number, effect in enumerate({id(e): e for e in effects}.values())}
-        self._effects = list({id(effect): effect for effect in effects}.values())
-        self._which = np.array([numbers[id(effect)] for effect in effects])
+        self._effects, self._which = effects, which
+        self._starts = part.starts[first : first + len(which)]
+        self._begin, self._end = int(self._starts[0]), int(part.starts[first + len(which)])
         made = self._of_each([len(effect.rows) for effect in self._effects])
         self._rows_at = np.cumsum(made) - made
         self._count = int(made.sum())
@@ -328,10 +326,11 @@ class _Leap:
             player.named.append(named)
         player.looks += self._looks()
         stretches, line = self._stretches()
-        player.stretches += stretches
+        if len(stretches):
+            player.stretches.append(stretches)
         since = int(self._part.times[self._end - 1])
         point = Point(since, self._iterator, self._ready, line, self._from.number + self._count)
-        self._replay.go_on(self._last.after, point)
+        self._replay.go_on(self._effects[self._which[-1]].after, point)
 
     def _of_each(self, values: list[int]) -> Ints:
         """Of each sequence what is known of its effect."""
@@ -361,10 +360,11 @@ class _Leap:
         named: list[tuple[Ints, Ints, Rows]] = []
         for number, effect in enumerate(self._effects):
             mine = np.flatnonzero(self._which == number)
+            if not len(mine):
+                continue
             events = self._starts[mine] + np.arange(effect.length)[:, None]
             words, times = self._part.words[events], self._part.times[np.vstack([events[:1] - 1, events])]
             intervals = _intervals(effect, times, words)
-            counted = samples(words) if any(made.samples.terms for made in effect.rows) else words
             for at, made in enumerate(effect.rows):
                 row = self._rows_at[mine] + at
                 table["end"][row] = times[made.end - CARRIED] * NANO
@@ -372,7 +372,8 @@ class _Leap:
                 table["ready"][row] = np.minimum(
                     self._told(made.ready, words, self._readies[mine], NO_QUEUE), tables.MOST
                 )
-                table["samples"][row] = np.minimum(made.samples.of(counted), tables.MOST_SAMPLES)
+                counted = sum(times * samples(words[event]) for event, times in made.samples.terms)
+                table["samples"][row] = np.minimum(counted, tables.MOST_SAMPLES)
                 table["optimizers"][row], table["opened"][row], table["flags"][row] = (
                     made.optimizers,
                     made.opened,
@@ -426,10 +427,11 @@ class _Leap:
     def _looks(self) -> list[Look]:
         events, looks = self._part.looks_between(self._begin, self._end)
         sequence = np.searchsorted(self._starts, events, "right") - 1
-        found = self._landed([effect.looks for effect in self._effects], events, sequence)
-        return [Look(looks[i].time, looks[i].stack, looks[i].leaf, phase, iterator) for i, phase, iterator, _ in found]
+        which, phases, iterators, _ = self._landed([effect.looks for effect in self._effects], events, sequence)
+        told = zip(which.tolist(), phases.tolist(), iterators.tolist(), strict=True)
+        return [Look(looks[i].time, looks[i].stack, looks[i].leaf, phase, iterator) for i, phase, iterator in told]
 
-    def _stretches(self) -> tuple[list[Stretch], int]:
+    def _stretches(self) -> tuple[Rows, int]:
         """What passed since lines of the program's own code; the line of the last event."""
         events, places = self._part.lines_between(self._begin, self._end)
         line = 0
@@ -438,14 +440,14 @@ class _Leap:
         if self._from.line:
             events, places = np.append(self._begin + CARRIED, events), np.append(self._from.line, places)
         sequence = np.searchsorted(self._starts + CARRIED, events, "right") - 1
-        found = self._landed([effect.lines for effect in self._effects], events, sequence)
+        which, _, iterator, at = self._landed([effect.lines for effect in self._effects], events, sequence)
         times = self._part.times
-        return [
-            Stretch(int(times[at]), int(places[i]), int(times[at] - times[at - 1]), phase, iterator)
-            for i, phase, iterator, at in found
-        ], line
+        table = np.zeros(len(which), tables.STRETCH)
+        table["time"], table["nanoseconds"] = times[at], times[at] - times[at - 1]
+        table["place"], table["iterator"] = places[which], iterator
+        return table, line
 
-    def _landed(self, landings: list[Landing], events: Ints, sequence: Ints) -> list[tuple[int, int, int, int]]:
+    def _landed(self, landings: list[Landing], events: Ints, sequence: Ints) -> tuple[Ints, Ints, Ints, Ints]:
         """Of what falls on these events, in the order in which it is told: its number, phase, iterator and event."""
         sizes = np.array([len(landing.order) for landing in landings])
         at = (np.cumsum(sizes) - sizes)[self._which[sequence]] + events - self._starts[sequence] - CARRIED
@@ -456,8 +458,7 @@ class _Leap:
         iterator = np.where(source == CARRIED, self._iterators[sequence], told)
         ordered = np.lexsort((order, sequence))
         ordered = ordered[order[ordered] != NOT_TOLD]
-        columns = (ordered, phase[ordered], iterator[ordered], (self._starts[sequence] + event)[ordered])
-        return list(zip(*(column.tolist() for column in columns), strict=True))
+        return ordered, phase[ordered], iterator[ordered], (self._starts[sequence] + event)[ordered]
 
 
 def _intervals(effect: Effect, times: Ints, words: Ints) -> Ints:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from floorit.record import wire
-from floorit.replay import Named, Row
+from floorit.replay import Named, Row, Stretch
 
 _P = len(wire.PHASES)
 ROW = np.dtype(
@@ -39,6 +39,8 @@ FETCH = np.dtype(
         ("send", "<f4"),
     ]
 )
+# Time of the program's own code since a known line: when it ended and how long it was (nanoseconds), where, which pass.
+STRETCH = np.dtype([("time", "<i8"), ("nanoseconds", "<i8"), ("place", "<u4"), ("iterator", "<u4")])
 NANO = 1e-9
 MOST, MOST_SAMPLES = 0xFFFF, 0xFFFFFFFF
 
@@ -53,6 +55,12 @@ def of_rows(rows: list[Row]) -> Rows:
 def of_named(named: list[Named]) -> Rows:
     """Stretches that the program has named."""
     return np.array([(n.row, n.name, n.phase, n.calls, n.nanoseconds * NANO) for n in named], NAMED_ROW)
+
+
+def of_stretches(stretches: list[Stretch]) -> Rows:
+    """Those of the program's own code."""
+    own = [(s.time, s.nanoseconds, s.place, s.iterator) for s in stretches if s.phase == wire.OTHER]
+    return np.array(own, STRETCH)
 
 
 def _columns(row: Row) -> tuple[Any, ...]:
