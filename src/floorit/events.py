@@ -21,6 +21,9 @@ from floorit.replay import Replay, Row
 from floorit.tables import DEVICE_ROW, FETCH, NAMED_ROW, NANO, ROW, STRETCH, of_rows
 from floorit.tables import Rows as Rows
 
+AT_ONCE = 1 << 25  # bytes of a file that are read at once
+_HEAD = 1 << 16  # bytes in which a process is expected to have told of itself
+_WORKERS = "workers-"  # what names of files begin with that loader workers share
 # Notes that are kept as they come, and the list they are kept in.
 _LISTED = {
     "syncs": "syncs",
@@ -274,6 +277,14 @@ class Process:
         self.spans += [Span(s.begin, s.end, s.phase, self._places.get((pid, s.place))) for s in player.spans]
         player.spans.clear()
 
+    def let_go(self) -> None:
+        """Keep the notes that are few, and nothing that grows with the steps."""
+        self._player, self._patterns, self._played = None, Patterns(), None
+        self.samples, self.spans, self.syncs, self.received, self.traces = [], [], [], [], []
+        self.shapes, self.operations, self.named_elsewhere, self.losses = [], [], [], None
+        self._places, self._stacks = {}, {}
+        self._parts = {name: [] for name in self._parts}
+
     def play_closely(self, words: list[int], lines: list[list[int]]) -> list[Span]:
         """The phases of a stretch of the log by themselves, in order, as they are kept of the kernel window only."""
         replay = Replay(words[0], spans_in=(words[0], words[-2]))
@@ -363,29 +374,55 @@ class RecordReader:
     def read(self) -> None:
         """Take in what has been appended since the last call."""
         for path in sorted(self.folder.glob("*.rec")):
-            kind = self.workers if path.name.startswith("workers-") else self.processes
-            process = kind.setdefault(path, Process(self._patterns))
-            for tag, payload in self._new_frames(path):
+            self.read_file(path)
+
+    def read_file(self, path: Path) -> Process:
+        """The same of one file."""
+        kind = self.workers if path.name.startswith(_WORKERS) else self.processes
+        process = kind.setdefault(path, Process(self._patterns))
+        for frames in self._new_frames(path):
+            for tag, payload in frames:
                 try:
                     process.take(tag, payload)
                 except (ValueError, KeyError, TypeError, IndexError, struct.error):
                     continue  # whole, but not what we write: somebody else's
             process.play()
+        return process
 
-    def _new_frames(self, path: Path) -> Iterator[tuple[bytes, bytes]]:
-        offset = self._offsets.get(path, 0)
+    def _new_frames(self, path: Path) -> Iterator[list[tuple[bytes, bytes]]]:
+        """What has been appended to a file, not too much at once."""
+        size = AT_ONCE
         with path.open("rb") as file:
-            file.seek(offset)
-            data = file.read()
-        read = offset
-        for tag, payload, end in wire.frames(data):
-            yield tag, payload
-            read = offset + end
-        self._offsets[path] = read
+            while True:
+                offset = self._offsets.get(path, 0)
+                file.seek(offset)
+                data = file.read(size)
+                found = list(wire.frames(data))
+                if found:
+                    self._offsets[path] = offset + found[-1][2]
+                    yield [(tag, payload) for tag, payload, _ in found]
+                    size = AT_ONCE
+                if len(data) < size:
+                    return
+                size *= 1 if found else 2  # a frame is longer than that, or there is much that is none
+
+    def files(self) -> list[Path]:
+        """Every file: those of processes by rank, as they tell it themselves, then those that workers share."""
+        paths = sorted(self.folder.glob("*.rec"))
+        known = {path: Process() for path in paths if not path.name.startswith(_WORKERS)}
+        for path, process in known.items():
+            process.facts = _facts(path)
+        named = sorted((path for path in known if known[path].facts), key=lambda path: _order(known[path]))
+        return [*named, *(path for path in paths if path not in named)]
+
+    def keep(self, path: Path, process: Process) -> None:
+        """Take over a process that was read elsewhere."""
+        kind = self.workers if path.name.startswith(_WORKERS) else self.processes
+        kind[path] = process
 
     def run(self) -> list[Process]:
         """Every process that has told its name, by rank."""
-        return sorted((p for p in self.processes.values() if p.facts), key=lambda p: (p.rank, p.key))
+        return sorted((p for p in self.processes.values() if p.facts), key=_order)
 
     def spans_between(self, process: Process, begin: int, end: int) -> list[Span]:
         """What a process did between two moments (nanoseconds), by its log, which is read again; none if it is torn."""
@@ -407,14 +444,39 @@ class RecordReader:
 
     def workers_of(self, process: Process) -> Process | None:
         """The record that a process's loader workers share."""
+        return self.workers.get(self.workers_file(process))
+
+    def workers_file(self, process: Process) -> Path:
+        """Where that is, if there is one."""
         host, pid = process.key
-        return self.workers.get(self.folder / f"workers-{host}-{pid}.rec")
+        return self.folder / f"{_WORKERS}{host}-{pid}.rec"
+
+
+def _order(process: Process) -> tuple[int, tuple[str, int]]:
+    return process.rank, process.key
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    """What a process tells of itself, which is among the first things in its file."""
+    with path.open("rb") as file:
+        for data in (file.read(_HEAD), file.read()):
+            for tag, payload, _ in wire.frames(data):
+                if tag == wire.JSON_TAG and b'"process"' in payload:
+                    note = _decoded(payload)
+                    if note.get("kind") == "process":
+                        return dict(note)
+    return {}
+
+
+def open_record(folder: Path) -> RecordReader:
+    """The record in a folder, to be read file by file."""
+    if not folder.is_dir():
+        raise RecordError(f"no record in {folder}")
+    return RecordReader(folder)
 
 
 def read_record(folder: Path) -> RecordReader:
     """The whole record in a folder."""
-    if not folder.is_dir():
-        raise RecordError(f"no record in {folder}")
-    reader = RecordReader(folder)
+    reader = open_record(folder)
     reader.read()
     return reader
