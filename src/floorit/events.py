@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -271,8 +272,8 @@ class Process:
             self._parts[name] += getattr(player, name)
             getattr(player, name).clear()
         pid = self.key[1]
-        for look in player.looks:
-            self._looked(pid, look.time, look.phase, look.iterator, look.stack, look.leaf)
+        for looks in player.looks:
+            self._looked(pid, *(looks[name].tolist() for name in ("time", "phase", "iterator", "stack", "leaf")))
         player.looks.clear()
         self.spans += [Span(s.begin, s.end, s.phase, self._places.get((pid, s.place))) for s in player.spans]
         player.spans.clear()
@@ -324,11 +325,11 @@ class Process:
             places = (self._places.get((note["pid"], number)) for number in note["places"])
             self._stacks[note["pid"], note["id"]] = tuple(place for place in places if place is not None)
         elif kind == "samples":
-            for time, stack, leaf in note["looks"]:
-                if note["worker"]:
-                    self._looked(note["pid"], time, wire.DATA_WAIT, 0, stack, leaf)
-                else:
-                    self._playing().look(time, stack, leaf)
+            if not note["worker"]:
+                self._playing().looked(note["looks"])
+            elif note["looks"]:
+                times, stacks, leaves = zip(*note["looks"], strict=True)
+                self._looked(note["pid"], times, repeat(wire.DATA_WAIT), repeat(0), stacks, leaves)
         elif kind == "lines":
             self._playing().lines(note["taken"])
         elif kind in _LISTED:
@@ -347,10 +348,19 @@ class Process:
             self.ended = note["at"]
             self.stopped = bool(note.get("stopped"))
 
-    def _looked(self, pid: int, time: int, phase: int, iterator: int, number: int, leaf: int) -> None:
-        stack = self._stacks.get((pid, number), ())
-        user = next((place for place in stack if place.is_users), None)
-        self.samples.append(Sample(time * NANO, phase, iterator, user, self._places.get((pid, leaf)), stack=stack))
+    def _looked(
+        self,
+        pid: int,
+        times: Iterable[int],
+        phases: Iterable[int],
+        iterators: Iterable[int],
+        stacks: Iterable[int],
+        leaves: Iterable[int],
+    ) -> None:
+        for time, phase, iterator, number, leaf in zip(times, phases, iterators, stacks, leaves, strict=False):
+            stack = self._stacks.get((pid, number), ())
+            user = next((place for place in stack if place.is_users), None)
+            self.samples.append(Sample(time * NANO, phase, iterator, user, self._places.get((pid, leaf)), stack=stack))
 
 
 def _decoded(payload: bytes) -> Any:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +14,7 @@ from floorit import tables
 from floorit.patterns import CARRIED, LONGEST, NOT_TOLD, Effect, Ints, Landing, Patterns, plain, samples
 from floorit.record import wire
 from floorit.record.wire import OTHER, PHASES, SHIFT
-from floorit.replay import BATCH, CLOSELY, NAP, NO_QUEUE, Look, Nap, Point, Replay, Row, Span, State
+from floorit.replay import BATCH, CLOSELY, NAP, NO_QUEUE, Nap, Point, Replay, Row, Span, State
 from floorit.tables import NANO, Rows
 
 UNUSUAL = -1  # number of a sequence that must be played
@@ -30,13 +28,29 @@ _NO_LINES = np.zeros((0, 2), np.int64)
 _PLACES = np.random.Generator(np.random.PCG64(1)).integers(1, 1 << 63, LONGEST, np.uint64) | np.uint64(1)
 
 
-class _Waiting(NamedTuple):
-    """A look at the stack that the log has not reached yet."""
+class _Notes:
+    """What is told of moments that the log has not reached yet: the time first, then some numbers."""
 
-    time: int
-    stack: int
-    leaf: int
-    after: int  # events that came in before it, of those that are not played yet
+    def __init__(self, columns: int) -> None:
+        self._told: list[tuple[int, Sequence[Sequence[int]] | Ints]] = []  # after how many events it came in
+        self._columns = columns
+
+    def add(self, told: Sequence[Sequence[int]], after: int) -> None:
+        """They came in after so many events, of those that are not played yet."""
+        if any(len(one) != self._columns for one in told):
+            raise ValueError(told)
+        self._told.append((after, told))
+
+    def take(self) -> tuple[Ints, Ints]:
+        """All that was told, and after how many events each came in."""
+        told, self._told = self._told, []
+        came = np.repeat(*np.array([(0, 0), *((after, len(some)) for after, some in told)], np.int64).T)
+        table = np.array([one for _, some in told for one in some], np.int64)
+        return table.reshape(-1, self._columns), came
+
+    def keep(self, left: Ints) -> None:
+        """Those that what has been played does not reach."""
+        self._told.append((0, left))
 
 
 class Player:
@@ -47,13 +61,12 @@ class Player:
         self._patterns = patterns
         self._logs: list[Ints] = []  # (time, word), not played yet
         self._taken = 0  # events in them
-        self._looks: list[_Waiting] = []
-        self._lines: list[tuple[Ints, int]] = []  # those of lines, as looks, and events that came in before them
+        self._looks, self._lines = _Notes(3), _Notes(2)
         self._marks: list[tuple[int, list[float]]] = []
         self.rows: list[Rows] = []
         self.named: list[Rows] = []
         self.device: list[Rows] = []
-        self.looks: list[Look] = []
+        self.looks: list[Rows] = []
         self.stretches: list[Rows] = []
         self.spans: list[Span] = []
 
@@ -64,13 +77,13 @@ class Player:
         self._logs.append(events)
         self._taken += len(events)
 
-    def look(self, time: int, stack: int, leaf: int) -> None:
-        """A look at the stack."""
-        self._looks.append(_Waiting(time, stack, leaf, self._taken))
+    def looked(self, looks: Sequence[Sequence[int]]) -> None:
+        """Looks at the stack: time, stack, innermost line."""
+        self._looks.add(looks, self._taken)
 
-    def lines(self, taken: Sequence[tuple[int, int]]) -> None:
-        """The program's own lines that events come from which are not in the log yet: (time of the event, place)."""
-        self._lines.append((np.array(taken, np.int64).reshape(-1, 2), self._taken))
+    def lines(self, lines: Sequence[Sequence[int]]) -> None:
+        """The program's own lines that events come from which are not in the log yet: time of the event, place."""
+        self._lines.add(lines, self._taken)
 
     def marks(self, began: int, milliseconds: list[float]) -> None:
         """The device's times between the marks of a stretch."""
@@ -87,9 +100,10 @@ class Player:
         """Play back what has come in."""
         logs, self._logs, self._taken = self._logs, [], 0
         if logs:
-            part = _Part(logs, self._looks, self._lines)
+            part = _Part(logs, self._looks.take(), self._lines.take())
             self._play(part)
-            self._looks, self._lines = part.looks_left(), [(part.lines_left, 0)]
+            self._looks.keep(part.looks_left)
+            self._lines.keep(part.lines_left)
         for began, milliseconds in self._marks:
             self._replay.marks(began, milliseconds)
         self._marks.clear()
@@ -125,7 +139,7 @@ class Player:
             if look is None:
                 self._take()
             else:
-                replay.look(look.time, look.stack, look.leaf)
+                replay.look(*look)
 
     def _take(self) -> None:
         """Take over what the replay has told."""
@@ -136,7 +150,8 @@ class Player:
             self.named.append(tables.of_named(replay.named))
         if replay.device:
             self.device.append(np.array(replay.device, tables.DEVICE_ROW))
-        self.looks += replay.looks
+        if replay.looks:
+            self.looks.append(tables.of_looks(replay.looks))
         if replay.stretches:
             self.stretches.append(tables.of_stretches(replay.stretches))
         self.spans += replay.spans
@@ -147,18 +162,20 @@ class Player:
 class _Part:
     """A part of the log with all that belongs to it, cut into sequences."""
 
-    def __init__(self, logs: list[Ints], looks: list[_Waiting], lines: list[tuple[Ints, int]]) -> None:
+    def __init__(self, logs: list[Ints], looks: tuple[Ints, Ints], lines: tuple[Ints, Ints]) -> None:
         self.events = np.concatenate(logs)
         self.times, self.words = np.ascontiguousarray(self.events[:, 0]), np.ascontiguousarray(self.events[:, 1])
         self._kinds = self.words & wire.KIND
-        self._looks, self._reached = looks, _reached(self.times, looks)
-        self._line_events, self._line_places, self.lines_left = _on_events(self.times, lines)
+        self._looks, self._reached = looks[0], _reached(self.times, looks[0][:, 0], looks[1])
+        self.looks_left = self._looks[self._reached == len(self.times)]
+        self._line_events, self._line_places, self.lines_left = _on_events(self.times, *lines)
         borders = np.cumsum([0, *map(len, logs)])
         self._of_frames = np.unique(np.searchsorted(borders, np.flatnonzero(self._kinds == wire.COMPILED), "right") - 1)
         self._frames = borders  # where each frame began
         self.starts = self._cut()
         pattern = self._compare()
         self.pattern: list[int] = pattern.tolist()  # the same for sequences that are alike; UNUSUAL
+        self.repeats: list[int] = _repeats(pattern).tolist()  # how often each comes on end
         self._alike = np.flatnonzero(_in_rows_of(pattern != UNUSUAL, WORTH))
 
     def _cut(self) -> Ints:
@@ -202,25 +219,16 @@ class _Part:
 
     # -- looks and lines -----------------------------------------------------------------------------------------
 
-    def pauses(self, begin: int, end: int) -> list[tuple[int, _Waiting | None]]:
+    def pauses(self, begin: int, end: int) -> list[tuple[int, list[int] | None]]:
         """Up to where events are played at once: looks that come then, and None where what was told is to be taken."""
-        looks = [(int(self._reached[i]), self._looks[i]) for i in range(*self._of_looks(begin, end))]
+        looks = list(zip(*(column.tolist() for column in self.looks_between(begin, end)), strict=True))
         fences = [(int(at), None) for at in self._frames[self._of_frames] if begin <= at < end]
         return sorted([*fences, *looks, (end, None)], key=lambda pause: pause[0])
 
-    def looks_between(self, begin: int, end: int) -> tuple[Ints, list[_Waiting]]:
-        """The looks that fall on these events, and on which each does."""
-        first, last = self._of_looks(begin, end)
-        return self._reached[first:last], self._looks[first:last]
-
-    def _of_looks(self, begin: int, end: int) -> tuple[int, int]:
+    def looks_between(self, begin: int, end: int) -> tuple[Ints, Ints]:
+        """The events on which looks fall, of these, and the looks."""
         first, last = np.searchsorted(self._reached, (begin, end))
-        return int(first), int(last)
-
-    def looks_left(self) -> list[_Waiting]:
-        """Those that the log has not reached."""
-        left = self._looks[self._of_looks(0, len(self.times))[1] :]
-        return [_Waiting(look.time, look.stack, look.leaf, 0) for look in left]
+        return self._reached[first:last], self._looks[first:last]
 
     def lines_between(self, begin: int, end: int) -> tuple[Ints, Ints]:
         """Which of these events came from known lines, and from which."""
@@ -228,29 +236,33 @@ class _Part:
         return self._line_events[first:last], self._line_places[first:last]
 
 
-def _on_events(times: Ints, lines: list[tuple[Ints, int]]) -> tuple[Ints, Ints, Ints]:
+def _on_events(times: Ints, lines: Ints, came: Ints) -> tuple[Ints, Ints, Ints]:
     """The events that came from known lines, in order, and from which; and the lines of events that are to come."""
-    pairs = np.concatenate([_NO_LINES, *(taken for taken, _ in lines)])
-    came = np.array([after for taken, after in lines for _ in taken], np.int64)
-    at, places = pairs.T
-    order = np.argsort(times, kind="stable")
+    at, places = lines.T
+    order = np.argsort(times, kind="stable") if (np.diff(times) < 0).any() else np.arange(len(times))
     events = order[np.minimum(np.searchsorted(times[order], at), len(times) - 1)]
     fits = (times[events] == at) & (events >= came)
     events, places = events[fits], places[fits]
     ordered = np.argsort(events, kind="stable")
-    return events[ordered], places[ordered], pairs[at > times[order[-1]]]
+    return events[ordered], places[ordered], lines[at > times[order[-1]]]
 
 
-def _reached(times: Ints, looks: list[_Waiting]) -> Ints:
+def _reached(times: Ints, looks: Ints, came: Ints) -> Ints:
     """The event at which each look is named: the first after it, of those that came in after it; in order."""
-    at = np.array([look.time for look in looks], np.int64)
-    came = np.array([look.after for look in looks], np.int64)
-    reached = np.maximum(np.searchsorted(np.maximum.accumulate(times), at), came)
-    for late in np.flatnonzero(times[np.minimum(reached, len(times) - 1)] < at).tolist():
-        after = np.flatnonzero(times[reached[late] :] >= at[late])
+    reached = np.maximum(np.searchsorted(np.maximum.accumulate(times), looks), came)
+    for late in np.flatnonzero(times[np.minimum(reached, len(times) - 1)] < looks).tolist():
+        after = np.flatnonzero(times[reached[late] :] >= looks[late])
         reached[late] = reached[late] + after[0] if len(after) else len(times)
     ordered: Ints = np.maximum.accumulate(reached)
     return ordered
+
+
+def _repeats(numbers: Ints) -> Ints:
+    """How many from each on are the same."""
+    ends = np.append(np.flatnonzero(np.diff(numbers)) + 1, len(numbers))
+    at = np.arange(len(numbers))
+    left: Ints = ends[np.searchsorted(ends, at, "right")] - at
+    return left
 
 
 def _in_rows_of(flags: np.ndarray, many: int) -> np.ndarray:
@@ -275,15 +287,17 @@ class _Foreseen:
         """The numbers of the effects from a sequence on, as far as they are known."""
         found: list[int] = []
         now, known = self._number(state), self._next
-        for ahead, pattern in enumerate(islice(self._part.pattern, at, None), at):
-            key = (now, pattern)
+        while at < len(self._part.pattern):
+            key = (now, self._part.pattern[at])
             if key not in known:
-                known[key] = self._learn(self.effects[found[-1]].after if found else state, ahead)
+                known[key] = self._learn(self.effects[found[-1]].after if found else state, at)
             following = known[key]
             if following is None:
                 break
-            effect, now = following
-            found.append(effect)
+            effect, after = following
+            times = self._part.repeats[at] if after == now else 1  # it goes on as it began
+            found += [effect] * times
+            now, at = after, at + times
         return found
 
     def _learn(self, state: State, at: int) -> tuple[int, int] | None:
@@ -320,14 +334,12 @@ class _Leap:
 
     def into(self, player: Player) -> None:
         """Tell what happens in them, and have the replay go on from there."""
-        table, named = self._rows()
-        player.rows.append(table)
-        if len(named):
-            player.named.append(named)
-        player.looks += self._looks()
+        rows, named = self._rows()
         stretches, line = self._stretches()
-        if len(stretches):
-            player.stretches.append(stretches)
+        player.rows.append(rows)
+        player.named.append(named)
+        player.looks.append(self._looks())
+        player.stretches.append(stretches)
         since = int(self._part.times[self._end - 1])
         point = Point(since, self._iterator, self._ready, line, self._from.number + self._count)
         self._replay.go_on(self._effects[self._which[-1]].after, point)
@@ -424,12 +436,14 @@ class _Leap:
 
     # -- looks and lines -----------------------------------------------------------------------------------------
 
-    def _looks(self) -> list[Look]:
+    def _looks(self) -> Rows:
         events, looks = self._part.looks_between(self._begin, self._end)
         sequence = np.searchsorted(self._starts, events, "right") - 1
-        which, phases, iterators, _ = self._landed([effect.looks for effect in self._effects], events, sequence)
-        told = zip(which.tolist(), phases.tolist(), iterators.tolist(), strict=True)
-        return [Look(looks[i].time, looks[i].stack, looks[i].leaf, phase, iterator) for i, phase, iterator in told]
+        which, phase, iterator, _ = self._landed([effect.looks for effect in self._effects], events, sequence)
+        table = np.zeros(len(which), tables.LOOK)
+        table["time"], table["stack"], table["leaf"] = looks[which].T
+        table["phase"], table["iterator"] = phase, iterator
+        return table
 
     def _stretches(self) -> tuple[Rows, int]:
         """What passed since lines of the program's own code; the line of the last event."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from floorit.record import wire
-from floorit.replay import Named, Row, Stretch
+from floorit.replay import Look, Named, Row, Stretch
 
 _P = len(wire.PHASES)
 ROW = np.dtype(
@@ -41,6 +41,8 @@ FETCH = np.dtype(
 )
 # Time of the program's own code since a known line: when it ended and how long it was (nanoseconds), where, which pass.
 STRETCH = np.dtype([("time", "<i8"), ("nanoseconds", "<i8"), ("place", "<u4"), ("iterator", "<u4")])
+# A look at the stack: when (nanoseconds), number of the stack and of the innermost line, in which phase and pass.
+LOOK = np.dtype([("time", "<i8"), ("stack", "<u4"), ("leaf", "<u4"), ("iterator", "<u4"), ("phase", "u1")])
 NANO = 1e-9
 MOST, MOST_SAMPLES = 0xFFFF, 0xFFFFFFFF
 
@@ -55,6 +57,11 @@ def of_rows(rows: list[Row]) -> Rows:
 def of_named(named: list[Named]) -> Rows:
     """Stretches that the program has named."""
     return np.array([(n.row, n.name, n.phase, n.calls, n.nanoseconds * NANO) for n in named], NAMED_ROW)
+
+
+def of_looks(looks: list[Look]) -> Rows:
+    """Looks at the stack that have a phase."""
+    return np.array([(k.time, k.stack, k.leaf, k.iterator, k.phase) for k in looks], LOOK)
 
 
 def of_stretches(stretches: list[Stretch]) -> Rows:

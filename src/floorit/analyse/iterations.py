@@ -273,8 +273,10 @@ def _before_replay(process: Process, of_row: Ints, count: int) -> int:
 
 def _extend(slowed: Bools, ahead: Bools) -> None:
     """Count the iterations right after slowed ones, in which the host runs ahead again, as slowed too."""
-    for at in range(1, len(slowed)):
-        slowed[at] |= slowed[at - 1] and ahead[at]
+    for at in np.flatnonzero(slowed).tolist():
+        while at + 1 < len(slowed) and ahead[at + 1]:
+            at += 1
+            slowed[at] = True
 
 
 def warmup_length(seconds: Floats, compiled: Bools, ahead: Bools) -> int:
