@@ -15,10 +15,15 @@ _Work = TypeVar("_Work")
 _Done = TypeVar("_Done")
 
 
+def at_hand() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+
+
 def spread(do: Callable[[_Work], _Done], work: Iterable[_Work]) -> Iterator[_Done]:
     """As `map`, by several processes where the work has several pieces and the machine several cores."""
     pieces = list(work)
-    processes = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, MOST)
+    processes = min(at_hand(), MOST)
     if len(pieces) < WORTH or processes < 2:
         yield from map(do, pieces)
         return

@@ -388,10 +388,12 @@ class RecordReader:
 
     def read_file(self, path: Path) -> Process:
         """The same of one file."""
-        kind = self.workers if path.name.startswith(_WORKERS) else self.processes
-        process = kind.setdefault(path, Process(self._patterns))
+        is_shared = path.name.startswith(_WORKERS)
+        process = (self.workers if is_shared else self.processes).setdefault(path, Process(self._patterns))
         for frames in self._new_frames(path):
             for tag, payload in frames:
+                if is_shared and tag == wire.LOG_TAG:
+                    continue  # several processes' at once: no thread did that
                 try:
                     process.take(tag, payload)
                 except (ValueError, KeyError, TypeError, IndexError, struct.error):

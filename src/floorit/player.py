@@ -17,6 +17,7 @@ from floorit.record.wire import OTHER, PHASES, SHIFT
 from floorit.replay import BATCH, CLOSELY, NAP, NO_QUEUE, Nap, Point, Replay, Row, Span, State
 from floorit.tables import NANO, Rows
 
+NEVER = np.iinfo(np.int64).max
 UNUSUAL = -1  # number of a sequence that must be played
 WORTH = 8  # sequences of events, one after the other: fewer are played as fast one by one
 # What ends a sequence, and so begins the next: the first of these that a log has.
@@ -240,11 +241,15 @@ def _on_events(times: Ints, lines: Ints, came: Ints) -> tuple[Ints, Ints, Ints]:
     """The events that came from known lines, in order, and from which; and the lines of events that are to come."""
     at, places = lines.T
     order = np.argsort(times, kind="stable") if (np.diff(times) < 0).any() else np.arange(len(times))
-    events = order[np.minimum(np.searchsorted(times[order], at), len(times) - 1)]
-    fits = (times[events] == at) & (events >= came)
-    events, places = events[fits], places[fits]
-    ordered = np.argsort(events, kind="stable")
-    return events[ordered], places[ordered], lines[at > times[order[-1]]]
+    ordered = np.append(times[order], NEVER)
+    found = np.searchsorted(ordered, at)
+    while (late := (ordered[found] == at) & (np.append(order, NEVER)[found] < came)).any():
+        found += late  # to the next event of the same time
+    fits = ordered[found] == at
+    events, places = order[found[fits]], places[fits]
+    by_event = np.argsort(events, kind="stable")
+    last = by_event[np.diff(events[by_event], append=NEVER) > 0]
+    return events[last], places[last], lines[at > ordered[-2]]
 
 
 def _reached(times: Ints, looks: Ints, came: Ints) -> Ints:
