@@ -36,8 +36,8 @@ class Plainly:
         self.stretches: list[Any] = []
         self.spans: list[Any] = []
 
-    def log(self, part: np.ndarray) -> None:
-        self._replay.feed(part.ravel().tolist())
+    def log(self, part: bytes) -> None:
+        self._replay.feed(np.frombuffer(part, np.int64).tolist())
         self.rows += [tables.of_rows(self._replay.rows)] if self._replay.rows else []
         self._replay.rows.clear()
 
@@ -154,7 +154,7 @@ def play_both(dice: random.Random, log: list[tuple[int, int]], both: tuple[Any, 
             one.lines(lines)
             if gap:
                 one.lost(some[0][0])
-            one.log(np.array(some, np.int64))
+            one.log(np.array(some, np.int64).tobytes())
         at, part = end, part + 1
         if part % every == 0:
             for one in both:
@@ -182,7 +182,7 @@ def test_steps_that_repeat_are_not_played_one_by_one(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Replay, "feed", lambda self, words: (fed.append(len(words) // 2), real(self, words))[1])
     one = Player(0, Patterns())
     log = [(wire.NEXT_IN, 1), *([*USUAL[0], (wire.NEXT_IN, 1)] * 1000)]
-    one.log(np.array([(10 * at, operand << SHIFT | kind) for at, (kind, operand) in enumerate(log, 1)]))
+    one.log(np.array([(10 * at, operand << SHIFT | kind) for at, (kind, operand) in enumerate(log, 1)]).tobytes())
     one.play()
     assert len(np.concatenate(one.rows)) == 1 + 1000
     assert sum(fed) < 50

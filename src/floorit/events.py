@@ -244,7 +244,7 @@ class Process:
         """Take in one frame."""
         if tag == wire.LOG_TAG:
             (before,) = wire.LOG.unpack_from(payload)
-            self._log(before, np.frombuffer(payload, "<i8", offset=wire.LOG.size).reshape(-1, 2))
+            self._log(before, payload[wire.LOG.size :])
         elif tag == wire.MARKS_TAG:
             self._mark(payload)
         elif tag == wire.FETCH_TAG:
@@ -254,13 +254,15 @@ class Process:
             if isinstance(note, dict):
                 self._note(note.pop("kind", None), note)
 
-    def _log(self, before: int, events: Rows) -> None:
-        now = int(events[0, 0])
-        player = self._playing(now)
-        if self._played is not None and before != self._played:
-            player.lost(now)
-        self._played = before + events.size
-        player.log(events)
+    def _log(self, before: int, part: bytes) -> None:
+        is_torn = self._played is not None and before != self._played
+        if is_torn or self._player is None:
+            (now,) = wire.LOG.unpack_from(part)  # a time is as long as that number
+            player = self._playing(now)
+            if is_torn:
+                player.lost(now)
+        self._playing().log(part)
+        self._played = before + len(part) // 8
 
     def play(self) -> None:
         """Play back what has been taken in of the log."""

@@ -125,6 +125,7 @@ _DECIDES[
     [wire.READY, wire.NEXT_IN, wire.NEXT_FRESH_IN, wire.NEXT_OUT, *range(wire.LEAF, wire.LEAF + len(wire.PHASES))]
 ] = wire.KIND
 _DECIDES[wire.MODEL_IN] = (1 << SHIFT + wire.SAMPLES_SHIFT) - 1
+_PASSES_ON = _DECIDES != -1
 _NUMBER_AT = np.zeros(wire.KIND + 1, np.int64)
 _UP_TO = np.zeros(wire.KIND + 1, np.int64)
 _NUMBER_AT[wire.NEXT_OUT], _UP_TO[wire.NEXT_OUT] = SHIFT, 2
@@ -133,9 +134,12 @@ _NUMBER_AT[wire.MODEL_IN], _UP_TO[wire.MODEL_IN] = SHIFT + wire.SAMPLES_SHIFT, 1
 
 def plain(words: Ints) -> Ints:
     """The words without what only is passed on."""
-    kinds = words & wire.KIND
+    some = np.flatnonzero(_PASSES_ON[words & wire.KIND])
+    short = words[some]
+    kinds = short & wire.KIND
     at = _NUMBER_AT[kinds]
-    decides: Ints = words & _DECIDES[kinds] | np.minimum(words >> at, _UP_TO[kinds]) << at
+    decides = words.copy()
+    decides[some] = short & _DECIDES[kinds] | np.minimum(short >> at, _UP_TO[kinds]) << at
     return decides
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import chain
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from floorit.record.wire import OTHER, PHASES, SHIFT
 from floorit.replay import BATCH, CLOSELY, NAP, NO_QUEUE, Nap, Point, Replay, Row, Span, State
 from floorit.tables import NANO, Rows
 
+EVENT = 16  # bytes
 NEVER = np.iinfo(np.int64).max
 UNUSUAL = -1  # number of a sequence that must be played
 WORTH = 8  # sequences of events, one after the other: fewer are played as fast one by one
@@ -33,12 +35,12 @@ class _Notes:
     """What is told of moments that the log has not reached yet: the time first, then some numbers."""
 
     def __init__(self, columns: int) -> None:
-        self._told: list[tuple[int, Sequence[Sequence[int]] | Ints]] = []  # after how many events it came in
         self._columns = columns
+        self._told: list[tuple[int, Sequence[Sequence[int]]]] = []  # after how many events it came in
 
     def add(self, told: Sequence[Sequence[int]], after: int) -> None:
         """They came in after so many events, of those that are not played yet."""
-        if any(len(one) != self._columns for one in told):
+        if set(map(len, told)) - {self._columns}:
             raise ValueError(told)
         self._told.append((after, told))
 
@@ -46,12 +48,12 @@ class _Notes:
         """All that was told, and after how many events each came in."""
         told, self._told = self._told, []
         came = np.repeat(*np.array([(0, 0), *((after, len(some)) for after, some in told)], np.int64).T)
-        table = np.array([one for _, some in told for one in some], np.int64)
-        return table.reshape(-1, self._columns), came
+        numbers = chain.from_iterable(one for _, some in told for one in some)
+        return np.fromiter(numbers, np.int64, self._columns * len(came)).reshape(-1, self._columns), came
 
     def keep(self, left: Ints) -> None:
         """Those that what has been played does not reach."""
-        self._told.append((0, left))
+        self._told.append((0, left.tolist()))
 
 
 class Player:
@@ -60,7 +62,7 @@ class Player:
     def __init__(self, started: int, patterns: Patterns) -> None:
         self._replay = Replay(started)
         self._patterns = patterns
-        self._logs: list[Ints] = []  # (time, word), not played yet
+        self._logs: list[bytes] = []  # times and words, not played yet
         self._taken = 0  # events in them
         self._looks, self._lines = _Notes(3), _Notes(2)
         self._marks: list[tuple[int, list[float]]] = []
@@ -73,10 +75,12 @@ class Player:
 
     # -- what comes in -------------------------------------------------------------------------------------------
 
-    def log(self, events: Ints) -> None:
-        """A part of the log, a time and a word in each line."""
-        self._logs.append(events)
-        self._taken += len(events)
+    def log(self, part: bytes) -> None:
+        """A part of the log: times and words in turn."""
+        if not part or len(part) % EVENT:
+            raise ValueError("no whole events")
+        self._logs.append(part)
+        self._taken += len(part) // EVENT
 
     def looked(self, looks: Sequence[Sequence[int]]) -> None:
         """Looks at the stack: time, stack, innermost line."""
@@ -163,14 +167,14 @@ class Player:
 class _Part:
     """A part of the log with all that belongs to it, cut into sequences."""
 
-    def __init__(self, logs: list[Ints], looks: tuple[Ints, Ints], lines: tuple[Ints, Ints]) -> None:
-        self.events = np.concatenate(logs)
+    def __init__(self, logs: list[bytes], looks: tuple[Ints, Ints], lines: tuple[Ints, Ints]) -> None:
+        self.events = np.frombuffer(b"".join(logs), "<i8").reshape(-1, 2)
         self.times, self.words = np.ascontiguousarray(self.events[:, 0]), np.ascontiguousarray(self.events[:, 1])
         self._kinds = self.words & wire.KIND
         self._looks, self._reached = looks[0], _reached(self.times, looks[0][:, 0], looks[1])
         self.looks_left = self._looks[self._reached == len(self.times)]
         self._line_events, self._line_places, self.lines_left = _on_events(self.times, *lines)
-        borders = np.cumsum([0, *map(len, logs)])
+        borders = np.cumsum([0, *map(len, logs)]) // EVENT
         self._of_frames = np.unique(np.searchsorted(borders, np.flatnonzero(self._kinds == wire.COMPILED), "right") - 1)
         self._frames = borders  # where each frame began
         self.starts = self._cut()
