@@ -473,12 +473,15 @@ def _order(process: Process) -> tuple[int, tuple[str, int]]:
 def _facts(path: Path) -> dict[str, Any]:
     """What a process tells of itself, which is among the first things in its file."""
     with path.open("rb") as file:
-        for data in (file.read(_HEAD), file.read()):
-            for tag, payload, _ in wire.frames(data):
-                if tag == wire.JSON_TAG and b'"process"' in payload:
-                    note = _decoded(payload)
-                    if note.get("kind") == "process":
-                        return dict(note)
+        return _told_in(file.read(_HEAD)) or _told_in(path.read_bytes())
+
+
+def _told_in(data: bytes) -> dict[str, Any]:
+    for tag, payload, _ in wire.frames(data):
+        if tag == wire.JSON_TAG and b'"process"' in payload:
+            note = _decoded(payload)
+            if note.get("kind") == "process":
+                return dict(note)
     return {}
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from floorit.events import Process, RecordReader
 from floorit.report.trained import Merged, Peer, Trained, examine, peer, used_cuda
 
-TOGETHER = 16  # files that are read by one process before it answers: what is learnt of one helps with the next
+TOGETHER = 32  # files that are read by one process before it answers: what is learnt of one helps with the next
 
 # `map`, or what does the same with several processes.
 Spread = Callable[[Callable[[list[Path]], "list[Read]"], Iterable[list[Path]]], Iterable["list[Read]"]]
