@@ -48,16 +48,21 @@ def merge(reader: RecordReader, warmup: int | None = None, spread: Spread = map)
 
 def _read(folder: Path, warmup: int | None, paths: list[Path]) -> list[Read]:
     """Some files, one after the other."""
-    reader = RecordReader(folder)
-    return [_summed_up(path, reader.read_file(path), warmup) for path in paths]
+    quick, whole = RecordReader(folder, lines=False), RecordReader(folder)
+    return [_summed_up(path, quick, whole, warmup) for path in paths]
 
 
 def _examined(process: Process, warmup: int | None) -> Trained | None:
     return examine(process, warmup) if process.facts else None  # else it has not even told its name
 
 
-def _summed_up(path: Path, process: Process, warmup: int | None) -> Read:
+def _summed_up(path: Path, quick: RecordReader, whole: RecordReader, warmup: int | None) -> Read:
+    process = quick.read_file(path)
     trained = _examined(process, warmup)
+    if trained is not None and not trained.ledger.looks.get("other"):  # then lines say whose that time is
+        process.let_go()
+        process = whole.read_file(path)
+        trained = _examined(process, warmup)
     known = peer(trained) if trained is not None else None
     read = Read(path, process, known, bool(process.facts) and used_cuda(process))
     if not process.memory_errors:  # of which it is told in which step they were
