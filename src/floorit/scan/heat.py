@@ -19,7 +19,7 @@ from floorit.scan.guards import (
     spares_gradients,
     studies,
 )
-from floorit.scan.project import Class, Function, Project
+from floorit.scan.project import Class, Function, Project, is_own
 from floorit.scan.source import COMPREHENSIONS, Source, argument, last_word
 
 _OPTIMIZER = re.compile(r"opt|optim\w*|opt_\w+|\w*_opt|\w*optim\w*|scaler", re.IGNORECASE)
@@ -221,16 +221,32 @@ class Heat:
                 self.training.add(source)
             elif inside is not None and project.functions[inside] not in stepping:
                 function = project.functions[inside]
+                if _makes_optimizer(function):
+                    continue  # for a problem of its own, solved in each call: no step of training
                 stepping.add(function)
                 pending += callers.get(function, [])
-                if function.owner is not None:
+                if function.owner is not None and stepping.issuperset(project.methods_of(function.name)):
                     pending += unclear.get(function.name, [])
         for function in stepping:
-            if function.owner is not None and function not in callers:
+            if function.owner is not None and self._is_uncalled(function) and self._trains_itself(function):
                 self.steps.add(function)  # somebody else's loop calls it
         for owner in project.classes.values():
             self.steps.update(_hooks(project, owner))
         self.training.update(function.source for function in self.steps)
+
+    def _is_uncalled(self, function: Function) -> bool:
+        """Whether nothing calls a method but what has been put in its place."""
+        around = (source.function(call) for source, call in self.callers.get(function, ()))
+        return all(one is not None and self._project.functions[one].name == function.name for one in around)
+
+    def _trains_itself(self, function: Function, hops: int = 3) -> bool:
+        """Whether a method goes backward or lets an optimizer step, or another one of its object that it calls."""
+        own = (call for call in function.calls if is_own(call.func))
+        return any(_trains(function.source, call) for call in function.calls) or any(
+            hops > 0 and self._trains_itself(reached, hops - 1)
+            for call in own
+            for reached in self._reached(function.source, call)
+        )
 
     def _only_evaluates(self, source: Source, call: ast.Call) -> bool:
         """Whether a function goes backward to study a model, or updates nothing, having told it to evaluate."""
@@ -257,12 +273,14 @@ class Heat:
 
     def _spread(self) -> None:
         project = self._project
-        hot = list(self.steps)
+        hot: list[Function] = []
         for source in (one for one in project.sources if one in self.training):
             for call in source.all(ast.Call):
                 if self.training_loop(source, call) is not None and self.is_in_step(source, call):
                     hot += self._reached(source, call)
-        if hot or self.loops:
+        # a loop over what takes many steps itself is one over folds or trials
+        hot = [*self.steps, *(function for function in hot if not self.holds_loop(function))]
+        if self.steps or self.loops:
             modules = [c for c in project.classes.values() if project.is_module(c) and not self._is_for_evaluation(c)]
             hot += [owner.methods[name] for owner in modules for name in _OF_MODULES if name in owner.methods]
         self._reach(hot, self.steps, Place.STEP)
@@ -316,7 +334,7 @@ class Heat:
 
 def _call_of(function: ast.expr) -> ast.Call:
     """A call that the text does not have: of something that is handed on."""
-    return ast.Call(func=function, args=[], keywords=[])
+    return ast.Call(func=function, args=[ast.Starred(value=function)], keywords=[])
 
 
 def _trains(source: Source, call: ast.Call) -> bool:
@@ -328,6 +346,11 @@ def _trains(source: Source, call: ast.Call) -> bool:
         return not last_word(function.value)[:1].isupper()  # MyFunction.backward(ctx, …)
     owner = last_word(function.value.value if isinstance(function.value, ast.Subscript) else function.value)
     return function.attr == "step" and bool(_OPTIMIZER.fullmatch(owner)) and not _SCHEDULER.search(owner)
+
+
+def _makes_optimizer(function: Function) -> bool:
+    names = (function.source.name(call.func) for call in function.calls)
+    return any(name.startswith("torch.optim.") and ".lr_scheduler." not in name for name in names)
 
 
 def _loops(source: Source, node: ast.AST) -> Iterator[ast.AST]:
