@@ -22,7 +22,7 @@ _EVALUATES = re.compile(
     r"|visuali[sz]\w*|demo|export|exporter|detect|hubconf|benchmarks?|onnx|nms|suppression|postprocess"
 )
 _SEARCHES = re.compile(r"viterbi|beams?|searcher")  # for the best sequence
-_EXPLAINS = re.compile(r"interpret\w*|explain\w*|saliency")
+_EXPLAINS = re.compile(r"interpret\w*|explain\w*|saliency|profile|profiling|bench|benchmark|throughput|flops")
 _ASKS_FOR_GRADIENTS = re.compile(r"_?get_grads?|_?(?:get|compute)_(?:input_)?gradients?")
 _FINDS_RATE = re.compile(r"(?:find|search|suggest)\w*(?:lr\b|learning_?rate)|(?:\blr|learning_?rate)_?(?:find|search)")
 _SAMPLES = re.compile(r"samples?|sampling|generate|demo|visuali[sz]e|images|show|plot|export")
@@ -347,7 +347,7 @@ def evaluates(name: str) -> bool:
 
 
 def studies(name: str) -> bool:
-    """Whether something of this name goes backward to explain or attack a model, or to find a learning rate."""
+    """Whether something of this name goes backward to explain, attack or time a model, or to find a learning rate."""
     return (
         bool(_ASKS_FOR_GRADIENTS.fullmatch(name))
         or bool(_FINDS_RATE.search(name.lower()))

@@ -38,6 +38,7 @@ _OF_MODULES = ("forward", "forward_train", "loss")  # that a library's loop or m
 _APPLIES = ("map", "multi_apply", "checkpoint")  # functions that call what they are handed
 _APART = (ast.IfExp, ast.Lambda, *COMPREHENSIONS)  # of which one part may run when another does not
 _COLLATES = "collate_fn"
+_OTHER_FRAMEWORKS = frozenset("paddle tensorflow keras mxnet jax flax mindspore oneflow chainer jittor mlx".split())
 _TRANSFORMS = re.compile(r"transform|augment|pipeline", re.IGNORECASE)
 
 
@@ -200,8 +201,9 @@ class Heat:
         callers = self.callers
         unclear: dict[str, list[tuple[Source, ast.Call]]] = {}  # calls of a method that several classes have
         for source in project.sources:
+            is_torch = not _is_of_another(source)
             for call in source.all(ast.Call):
-                if _trains(source, call) and not self._only_evaluates(source, call):
+                if is_torch and _trains(source, call) and not self._only_evaluates(source, call):
                     pending.append((source, call))
                 reached = self._reached(source, call)
                 made = project.find(source, source.name(call.func))
@@ -335,6 +337,12 @@ class Heat:
 def _call_of(function: ast.expr) -> ast.Call:
     """A call that the text does not have: of something that is handed on."""
     return ast.Call(func=function, args=[ast.Starred(value=function)], keywords=[])
+
+
+def _is_of_another(source: Source) -> bool:
+    """Whether a file is written for another framework."""
+    imported = {name.partition(".")[0] for name in source.imports.values()}
+    return not imported.isdisjoint(_OTHER_FRAMEWORKS) and "torch" not in imported
 
 
 def _trains(source: Source, call: ast.Call) -> bool:

@@ -27,6 +27,7 @@ _WORK = re.compile(
     r"|get_transform\w*|apply_transform\w*|transforms?|augment\w*|preprocess\w*|tokenize\w*|tokenizer|read_csv|read_json)"
     r"|numpy\.(?:load|loadtxt|memmap|fromfile)|json\.loads?|pickle\.loads?|torch\.load"
 )
+_STEPS = ("step", "learn", "optimize_parameters", "optimize", "backward")
 _PADS = re.compile(r"pad|pad_sequence|tokenizer|processor|tokenize\w*")
 
 
@@ -70,6 +71,8 @@ class Loader:
             return False
         if any(when is When.EVALUATING for when in self._loaders.heat.conditions(source, call, source.tree)):
             return False
+        if self._is_used_up():
+            return False
         verdict = self._named()
         if verdict is not None:
             return verdict
@@ -79,6 +82,24 @@ class Loader:
         if is_constant(shuffle, False) and sampler is None:
             return False
         return shuffle is not None or sampler is not None or self._is_gone_through()
+
+    def _is_used_up(self) -> bool:
+        """Whether a loop that does not train goes through it, to measure its samples, and nothing else."""
+        source, inside = self.source, self.source.function(self.call)
+        made = source.parents.get(self.call)
+        target = made.targets[0] if isinstance(made, ast.Assign) else None
+        if not isinstance(target, ast.Name):
+            return False
+        read = [
+            name
+            for name in source.all(ast.Name)
+            if name.id == target.id and isinstance(name.ctx, ast.Load) and source.function(name) is inside
+        ]
+        loops = [loop for loop in source.all(ast.For) if loop not in self._loaders.heat.loops]
+        through = {
+            name for loop in loops for name in ast.walk(loop.iter) if not self._loaders.calls_training(source, loop)
+        }
+        return bool(through.intersection(read)) and all(name in through or _is_counted(source, name) for name in read)
 
     def _named(self) -> bool | None:
         function = self.source.function(self.call)
@@ -182,6 +203,11 @@ class Loaders:
             self._of[source] = [Loader(source, call, self) for call in calls if _is_loader(source, call)]
         return self._of[source]
 
+    def calls_training(self, source: Source, loop: ast.For) -> bool:
+        """Whether something in a loop may take a step, as far as its name tells."""
+        calls = (node for statement in loop.body for node in ast.walk(statement) if isinstance(node, ast.Call))
+        return any(trains(last_word(call.func)) or last_word(call.func) in _STEPS for call in calls)
+
     def gone_through(self, source: Source) -> set[str]:
         """Names that the loops which train go through."""
         if source not in self._gone_through:
@@ -278,6 +304,13 @@ def _is_loader(source: Source, call: ast.Call) -> bool:
             star.module == "torch.utils.data" and star.names[0].name == "*" for star in source.all(ast.ImportFrom)
         )
     return rest.split(".")[-1] == "DataLoader" and first in _MAKERS
+
+
+def _is_counted(source: Source, name: ast.Name) -> bool:
+    """`len(loader)`, `loader.dataset`"""
+    around = source.parents.get(name)
+    is_length = isinstance(around, ast.Call) and last_word(around.func) == "len"
+    return is_length or (isinstance(around, ast.Attribute) and around.attr in ("dataset", "batch_size"))
 
 
 def _is_text(node: ast.AST | None) -> bool:

@@ -395,9 +395,9 @@ class Project:
             stack += new
         return frozenset(found)
 
-    def is_named(self, name: str) -> bool:
+    def is_named(self, name: str, besides: Source | None = None) -> bool:
         """Whether anything in the project has this name, or a short text that is it, besides its definition."""
-        return any(name in source.words for source in self.sources)
+        return any(name in source.words for source in self.sources if source is not besides)
 
     def is_imported(self, source: Source) -> bool:
         """Whether another file imports it."""

@@ -13,7 +13,7 @@ from floorit.scan.configs import Config
 from floorit.scan.edits import Edit, remove
 from floorit.scan.finding import Risk
 from floorit.scan.heat import Place
-from floorit.scan.programs import is_program
+from floorit.scan.programs import is_program, is_run
 from floorit.scan.reads import Reads
 from floorit.scan.source import Source, dotted
 from floorit.scan.whole import Whole
@@ -80,7 +80,17 @@ class Scene:
     def _is_unused(self, node: ast.AST) -> bool:
         """Whether it stands in a class that nothing names, nor makes by a decorator."""
         around = [here for here in self.source.around(node) if isinstance(here, ast.ClassDef)]
-        return any(not here.decorator_list and not self.project.is_named(here.name) for here in around)
+        return any(not here.decorator_list and not self._is_named(here) for here in around)
+
+    def _is_named(self, owner: ast.ClassDef) -> bool:
+        """Whether anything names a class; in a program that is there to be run, but itself: `super(Net, self)`."""
+        if not self.project.is_named(owner.name):
+            return False
+        if not all(is_run(program.entry) for program in self.programs.of(self.source)):
+            return True
+        own = sum(isinstance(part, ast.Name) and part.id == owner.name for part in ast.walk(owner))
+        here = sum(name.id == owner.name for name in self.source.all(ast.Name)) if own else 1
+        return here > own or self.project.is_named(owner.name, besides=self.source)
 
     def name(self, node: ast.AST) -> str:
         """The full name of what an expression refers to."""

@@ -99,10 +99,18 @@ def _is_the_dataset(scene: Scene, call: ast.Call) -> bool:
     programs = scene.programs.of(scene.source)
     loaders = [loader for program in programs for source in program.sources for loader in scene.loaders.of(source)]
     read = {one for loader in loaders if loader.trains for one in loader.classes}
-    if owner is None or owner in {one for made in read for one in scene.project.family(made)}:
+    if owner is None or any(_is_used_by(scene, call, owner, made) for made in read):
         return True
     others = [one for one in scene.project.classes.values() if one is not owner and "__getitem__" in one.methods]
     return not read and not others
+
+
+def _is_used_by(scene: Scene, call: ast.Call, owner: Class, made: Class) -> bool:
+    """Whether a class has the method that a call stands in, its own or by what it inherits from."""
+    inside = scene.source.function(call)
+    name = scene.project.functions[inside].name if inside is not None else ""
+    own = scene.project.method(made, name)
+    return owner in scene.project.family(made) and (own is None or own.node is inside)
 
 
 def _is_near_dataset(scene: Scene, call: ast.Call) -> bool:
