@@ -140,7 +140,8 @@ def _may_be_passed_by(block: ast.AST, statement: ast.stmt, values: Values) -> bo
 def _ends_the_run(block: ast.AST, statement: ast.stmt) -> bool:
     """Whether a loop or program ends right after: what is said then is said once."""
     after = next((body[body.index(statement) + 1 :] for body in _blocks(block) if statement in body), [])
-    return any(isinstance(later, ast.Break) or _ends(later) for later in after)
+    leaves = (ast.Break, ast.Return) if isinstance(block, ast.If) else (ast.Break,)
+    return any(isinstance(later, leaves) or _ends(later) for later in after)
 
 
 def _ends(statement: ast.stmt) -> bool:

@@ -200,6 +200,7 @@ class Heat:
         pending: list[tuple[Source, ast.Call]] = []
         callers = self.callers
         unclear: dict[str, list[tuple[Source, ast.Call]]] = {}  # calls of a method that several classes have
+        updates: dict[ast.AST | None, list[set[Branch]]] = {}  # of a loop or function: around each, where it steps
         for source in project.sources:
             is_torch = not _is_of_another(source)
             for call in source.all(ast.Call):
@@ -217,7 +218,10 @@ class Heat:
             source, call = pending.pop()
             loop = next(iter(_loops(source, call)), None)
             inside = source.function(call)
-            self._branches.update(branches_around(source, call, loop or inside))
+            around = set(branches_around(source, call, loop or inside))
+            self._branches |= around
+            if last_word(call.func) not in BACKWARD:
+                updates.setdefault(loop or inside, []).append(around)
             if loop is not None:
                 self.loops.add(loop)
                 self.training.add(source)
@@ -229,6 +233,7 @@ class Heat:
                 pending += callers.get(function, [])
                 if function.owner is not None and stepping.issuperset(project.methods_of(function.name)):
                     pending += unclear.get(function.name, [])
+        self._branches = {one for one in self._branches if not _is_extra(one, updates)}
         for function in stepping:
             if function.owner is not None and self._is_uncalled(function) and self._trains_itself(function):
                 self.steps.add(function)  # somebody else's loop calls it
@@ -354,6 +359,13 @@ def _trains(source: Source, call: ast.Call) -> bool:
         return not last_word(function.value)[:1].isupper()  # MyFunction.backward(ctx, …)
     owner = last_word(function.value.value if isinstance(function.value, ast.Subscript) else function.value)
     return function.attr == "step" and bool(_OPTIMIZER.fullmatch(owner)) and not _SCHEDULER.search(owner)
+
+
+def _is_extra(branch: Branch, updates: dict[ast.AST | None, list[set[Branch]]]) -> bool:
+    """Whether a step is taken in a branch, and another without it: every fifth time the generator's."""
+    block, taken = branch
+    places = next((places for places in updates.values() if any(branch in around for around in places)), [])
+    return any((block, taken) not in around and (block, not taken) not in around for around in places)
 
 
 def _makes_optimizer(function: Function) -> bool:

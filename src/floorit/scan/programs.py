@@ -171,9 +171,15 @@ def is_program(source: Source) -> bool:
 def is_run(source: Source) -> bool:
     """Whether it is a script: it says so, or it does something when it is imported."""
     return any(
-        isinstance(statement, (ast.For, ast.While, ast.With)) or _asks_for_name(statement)
+        isinstance(statement, (ast.For, ast.While, ast.With)) or _asks_for_name(statement) or _takes_options(statement)
         for statement in source.tree.body
     )
+
+
+def _takes_options(statement: ast.stmt) -> bool:
+    """`args = parser.parse_args()`"""
+    value = statement.value if isinstance(statement, (ast.Assign, ast.Expr)) else None
+    return isinstance(value, ast.Call) and last_word(value.func) in ("parse_args", "parse_known_args")
 
 
 def _asks_for_name(statement: ast.stmt) -> bool:

@@ -220,7 +220,13 @@ class Project:
         if instance is not None:
             names = ("forward", "__call__") if self.is_module(instance) else ("__call__",)
             return [method for name in names if (method := self.method(instance, name)) is not None][:1]
-        return []
+        return self._left_to_heirs(source, call.func)
+
+    def _left_to_heirs(self, source: Source, node: ast.AST) -> list[Function]:
+        """The methods that `self.name` may be where only classes that inherit from its own have it."""
+        owner = self._enclosing(source, node) if isinstance(node, ast.Attribute) and is_own(node) else None
+        heirs = self.descendants(owner) if owner is not None else []
+        return [heir.methods[last_word(node)] for heir in heirs if last_word(node) in heir.methods]
 
     def _callable(self, source: Source, node: ast.AST) -> Function | Class | None:
         if isinstance(node, ast.Name):
@@ -395,9 +401,9 @@ class Project:
             stack += new
         return frozenset(found)
 
-    def is_named(self, name: str, besides: Source | None = None) -> bool:
+    def is_named(self, name: str) -> bool:
         """Whether anything in the project has this name, or a short text that is it, besides its definition."""
-        return any(name in source.words for source in self.sources if source is not besides)
+        return any(name in source.words for source in self.sources)
 
     def is_imported(self, source: Source) -> bool:
         """Whether another file imports it."""

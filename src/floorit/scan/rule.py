@@ -33,6 +33,7 @@ class Scene:
             whole.loaders,
             whole.reads,
         )
+        self.tables = whole.tables
 
     def calls(self, place: Place | None = None) -> Iterator[ast.Call]:
         """Every call in the file; of those that run then, if a place is given."""
@@ -78,19 +79,12 @@ class Scene:
         return False
 
     def _is_unused(self, node: ast.AST) -> bool:
-        """Whether it stands in a class that nothing names, nor makes by a decorator."""
+        """Whether it stands in a class that nothing names, nor makes by a decorator; in programs that are there to be
+        run, also one that only another choice than the default would lead to."""
         around = [here for here in self.source.around(node) if isinstance(here, ast.ClassDef)]
-        return any(not here.decorator_list and not self._is_named(here) for here in around)
-
-    def _is_named(self, owner: ast.ClassDef) -> bool:
-        """Whether anything names a class; in a program that is there to be run, but itself: `super(Net, self)`."""
-        if not self.project.is_named(owner.name):
-            return False
-        if not all(is_run(program.entry) for program in self.programs.of(self.source)):
-            return True
-        own = sum(isinstance(part, ast.Name) and part.id == owner.name for part in ast.walk(owner))
-        here = sum(name.id == owner.name for name in self.source.all(ast.Name)) if own else 1
-        return here > own or self.project.is_named(owner.name, besides=self.source)
+        if all(is_run(program.entry) for program in self.programs.of(self.source)):
+            return any(self.tables.leave_out(self.project.classes[here]) for here in around)
+        return any(not here.decorator_list and not self.project.is_named(here.name) for here in around)
 
     def name(self, node: ast.AST) -> str:
         """The full name of what an expression refers to."""

@@ -66,6 +66,9 @@ class Settings:
         if name in _OF_TEXT and not given and isinstance(call.func, ast.Attribute):
             text = self.value(source, call.func.value, hops)
             return _OF_TEXT[name](text) if isinstance(text, str) else UNKNOWN
+        if name == "startswith" and len(given) == 1 and isinstance(call.func, ast.Attribute):
+            text, start = self.value(source, call.func.value, hops), self.value(source, given[0], hops)
+            return text.startswith(start) if isinstance(text, str) and isinstance(start, str) else UNKNOWN
         if name in ("int", "bool") and len(given) == 1:
             return self.value(source, given[0], hops)
         wanted = given[-2:] if (name, len(given)) in (("get", 1), ("get", 2), ("getattr", 3)) else []

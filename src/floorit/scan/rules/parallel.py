@@ -29,9 +29,12 @@ def _data_parallel(scene: Scene) -> Iterator[Match]:
 
 
 def _evaluates(scene: Scene, call: ast.Call) -> bool:
-    """`DataParallel(inception).eval()`"""
+    """`DataParallel(inception).eval()`; or in a model's own method, to load weights that were saved of such."""
     around = scene.source.parents.get(call)
-    return isinstance(around, ast.Attribute) and around.attr == "eval"
+    inside = scene.source.function(call)
+    owner = scene.project.functions[inside].owner if inside is not None else None
+    is_part = owner is not None and scene.project.is_module(owner)
+    return is_part or (isinstance(around, ast.Attribute) and around.attr == "eval")
 
 
 def _is_asked_for(scene: Scene, call: ast.Call) -> bool:

@@ -178,7 +178,8 @@ def _batch_copies(scene: Scene) -> Iterator[tuple[ast.Call, ast.For]]:
     for call in scene.source.all(ast.Call):
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in _MOVES or not _moves(call):
             continue
-        if scene.heat.is_in_step(scene.source, call):
+        is_made_here = isinstance(call.func.value, ast.Call)  # labels.long(), which lies elsewhere
+        if not is_made_here and scene.heat.is_in_step(scene.source, call):
             loop = _loop_of_batch(scene, scene.source, call, first_name(call.func.value))
             if loop is not None:
                 yield call, loop
