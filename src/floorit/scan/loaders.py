@@ -12,7 +12,7 @@ from floorit.scan.heat import Heat, Place
 from floorit.scan.programs import Program, Programs
 from floorit.scan.project import Class, Function, Project
 from floorit.scan.settings import UNKNOWN, Settings
-from floorit.scan.source import Source, argument, is_constant, last_word
+from floorit.scan.source import Source, argument, has_stars, is_constant, last_word
 
 _MAKERS = ("torch", "torch_geometric", "monai", "torchvision")
 _POSITIONS = {"dataset": 0, "batch_size": 1, "shuffle": 2, "sampler": 3, "num_workers": 5, "pin_memory": 7}
@@ -27,6 +27,7 @@ _WORK = re.compile(
     r"|get_transform\w*|apply_transform\w*|transforms?|augment\w*|preprocess\w*|tokenize\w*|tokenizer|read_csv|read_json)"
     r"|numpy\.(?:load|loadtxt|memmap|fromfile)|json\.loads?|pickle\.loads?|torch\.load"
 )
+_UNREADABLE = ast.Name(id="", ctx=ast.Load())  # stands for a value that can't be told
 _STEPS = ("step", "learn", "optimize_parameters", "optimize", "backward")
 _PADS = re.compile(r"pad|pad_sequence|tokenizer|processor|tokenize\w*")
 
@@ -221,13 +222,19 @@ class Loaders:
         return self._gone_through[source]
 
     def entries(self, source: Source, node: ast.expr) -> dict[str, ast.expr] | None:
-        """Of a dictionary that is written out, and not changed afterwards; else None."""
+        """Of a dictionary that is written out; None where it is not, or what is changed afterwards can't be told.
+
+        What is changed is there, and can't be told.
+        """
         if isinstance(node, ast.Name):
             made = self.project.set_once(source, node, node.id)
-            return self.entries(source, made) if made is not None and not _is_changed(source, node.id) else None
-        if isinstance(node, ast.Call) and source.name(node.func) == "dict" and not node.args:
-            found = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
-            return found if len(found) == len(node.keywords) else None
+            found = self.entries(source, made) if made is not None else None
+            changed = _changed(source, node.id)
+            return None if found is None or changed is None else {**found, **dict.fromkeys(changed, _UNREADABLE)}
+        if isinstance(node, ast.Call) and source.name(node.func) == "dict" and len(node.args) < 2:
+            named = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
+            copied = self.entries(source, node.args[0]) if node.args else {}
+            return None if copied is None or len(named) < len(node.keywords) else {**copied, **named}
         if isinstance(node, ast.Dict):
             named = {key.value: value for key, value in zip(node.keys, node.values, strict=True) if _is_text(key)}  # type: ignore[union-attr]
             return named if len(named) == len(node.keys) else None
@@ -317,11 +324,21 @@ def _is_text(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def _is_changed(source: Source, name: str) -> bool:
-    """Whether entries of a dictionary are set by its name, anywhere in a file."""
-    changing = (node.value for node in source.all(ast.Subscript) if isinstance(node.ctx, ast.Store))
-    updating = (node.value for node in source.all(ast.Attribute) if node.attr in ("update", "setdefault", "pop"))
-    return any(isinstance(node, ast.Name) and node.id == name for node in (*changing, *updating))
+def _changed(source: Source, name: str) -> set[str] | None:
+    """The entries of a dictionary that are set by its name, anywhere in a file; None where that can't be told."""
+    found: set[str] = set()
+    for subscript in source.all(ast.Subscript):
+        if isinstance(subscript.ctx, ast.Store) and last_word(subscript.value) == name:
+            if not _is_text(subscript.slice):
+                return None
+            found.add(subscript.slice.value)  # type: ignore[attr-defined]
+    for change in ("update", "setdefault", "pop"):
+        for call in source.methods.get(change, []):
+            if isinstance(call.func, ast.Attribute) and last_word(call.func.value) == name:
+                if call.args or has_stars(call):
+                    return None
+                found.update(keyword.arg for keyword in call.keywords if keyword.arg is not None)
+    return found
 
 
 def _is_worked(name: str) -> bool:

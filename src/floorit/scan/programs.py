@@ -78,7 +78,11 @@ class Program:
         """Whether a loop goes round one that takes steps, or a framework's own does."""
         if self.names(_FRAMEWORKS):
             return True
-        return any(self._is_in_passes(source, loop) for source, loop in self._loops()) or self._counts_epochs()
+        return (
+            any(self._is_in_passes(source, loop) for source, loop in self._loops())
+            or self._counts_epochs()
+            or any(map(_samples_again, self.sources))
+        )
 
     def _counts_epochs(self) -> bool:
         """`for epoch in …:` around another loop, in the file that is run."""
@@ -132,6 +136,20 @@ class Programs:
         """Those that a file is part of; those that it may be part of, if that is all that is known."""
         found = [] if _is_test(source) else self._of.get(source, [])
         return [program for program in found if program.is_sure] or found
+
+
+def _samples_again(source: Source) -> bool:
+    """Whether a sampler goes through all samples more than once before it ends."""
+    samplers = (one for one in source.all(ast.ClassDef) if any(last_word(b).endswith("Sampler") for b in one.bases))
+    return any(
+        isinstance(part, ast.For) and "epoch" in last_word(part.target).lower() and any(map(_yields, ast.walk(part)))
+        for one in samplers
+        for part in ast.walk(one)
+    )
+
+
+def _yields(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Yield, ast.YieldFrom))
 
 
 def _entries(project: Project, heat: Heat) -> Iterator[tuple[Source, frozenset[Source] | None]]:

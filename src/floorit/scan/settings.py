@@ -122,7 +122,7 @@ class Settings:
         while inside is not None:
             function = self._project.functions[inside]
             if node.id in _parameters(function):
-                return self._parameter(function, node.id, hops)
+                return self.parameter(function, node.id, hops)
             inside = source.function(inside)
         return self._imported(source, node, hops)
 
@@ -131,7 +131,7 @@ class Settings:
         found = self._project.set_elsewhere(source, node)
         return self.value(*found, hops) if found is not None else UNKNOWN
 
-    def _parameter(self, function: Function, name: str, hops: int) -> object:
+    def parameter(self, function: Function, name: str, hops: int = _HOPS) -> object:
         """What every caller gives, or else the default."""
         key = (function, name, hops)  # callers have callers: without keeping it, their number is raised to the hops
         if key not in self._given_as:

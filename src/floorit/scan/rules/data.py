@@ -170,7 +170,14 @@ def _is_cached(scene: Scene, call: ast.Call) -> bool:
     if owner is None:
         return False
     names = {name for one in scene.project.family(owner) for name in (*one.attributes, *one.methods)}
-    return any(map(_CACHES.fullmatch, names)) or any(map(_CACHES.fullmatch, _all_parameters(scene, owner)))
+    return any(map(_CACHES.fullmatch, names)) or _is_told_to_cache(scene, owner)
+
+
+def _is_told_to_cache(scene: Scene, owner: Class) -> bool:
+    """Whether a parameter speaks of a cache, and is not known to be off."""
+    made = scene.project.method(owner, "__init__")
+    names = [name for name in made.parameters if _CACHES.fullmatch(name)] if made is not None else []
+    return made is not None and any(scene.settings.parameter(made, name) not in (False, None, 0, "") for name in names)
 
 
 def _asks_for_size(scene: Scene, call: ast.Call) -> bool:
@@ -184,11 +191,6 @@ def _asks_for_size(scene: Scene, call: ast.Call) -> bool:
 
 def _undecorated(node: ast.expr) -> ast.expr:
     return node.func if isinstance(node, ast.Call) else node
-
-
-def _all_parameters(scene: Scene, owner: Class) -> list[str]:
-    made = scene.project.method(owner, "__init__")
-    return made.parameters if made is not None else []
 
 
 def _is_kept(scene: Scene, call: ast.Call) -> bool:
