@@ -353,6 +353,8 @@ def _is_of_another(source: Source) -> bool:
 def _trains(source: Source, call: ast.Call) -> bool:
     """Whether a call goes backward or updates parameters."""
     function = call.func
+    if len(call.args) > 1 and last_word(call.args[0]) == "loss" and _OPTIMIZER.fullmatch(last_word(call.args[1])):
+        return True  # loss_scaler(loss, optimizer)
     if not isinstance(function, ast.Attribute):
         return False
     if function.attr in BACKWARD:

@@ -375,7 +375,7 @@ class Project:
             if not name:
                 return None
             if "." not in name:
-                return self._tops[source].get(name)
+                return self._tops[source].get(name) or self._by_star(source, name)
             where, _, last = name.rpartition(".")
             module = self._module(source, where or ".")
             if module is None:
@@ -384,6 +384,14 @@ class Project:
             if found is not None:
                 return found
             source, name = module, module.imports.get(last, "")
+        return None
+
+    def _by_star(self, source: Source, name: str) -> Function | Class | None:
+        """What `from utils import *` gives a name to."""
+        for where in source.stars:
+            module = self._module(source, where)
+            if module is not None and module is not source and name in self._tops[module]:
+                return self._tops[module][name]
         return None
 
     # -- which files run together -------------------------------------------------------------------------------
