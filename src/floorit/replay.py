@@ -32,7 +32,7 @@ from floorit.record.wire import (
 _LOADING = (DATA_WAIT, EPOCH_GAP)
 
 # What began a row.
-START, BATCH, EXHAUSTED, OPTIMIZER_STEP, BACKWARD_CALL, TOLD = range(6)
+START, BATCH, EXHAUSTED, OPTIMIZER_STEP, BACKWARD_CALL, TOLD, LEFT = range(7)
 # What was seen in a row.
 GRAD_FORWARD, NO_GRAD_FORWARD, COMPILED, ANOMALY, WINDOW, NAP = 1, 2, 4, 8, 16, 32
 _LASTING = GRAD_FORWARD | ANOMALY  # which a nap does not see, and which last
@@ -184,6 +184,9 @@ class Replay:
         self._worked: _Moment | None = None  # the last training in the open row
         self._resumed: _Moment | None = None  # the first call of a model since then
         self._stepped: _Moment | None = None  # the first step in it
+        # Networks that nothing trains, called after the step: averages of the weights, more likely than teachers.
+        self._presumed: tuple[int, int] | None = None  # since when in the open row, and its evaluation until then
+        self._called: _Moment | None = None  # the last call of a model without gradient in it, if nothing was trained
         self._is_counted = False  # whether the samples of the next backward pass are
         self._was_loss = False  # a gradient is taken inside what may be the loss
         self._coming: deque[Look] = deque()  # in the order of time, not reached yet
@@ -222,7 +225,8 @@ class Replay:
         """A part of the log is lost: the row that it tore is not told, and nothing is known of the time up to now."""
         self._settled(self.clock.base)
         self.clock = Clock(now)
-        self._row, self._worked, self._stepped, self._marked = self._begin(EXHAUSTED), None, None, None
+        self._row, self._worked, self._stepped, self._called = self._begin(EXHAUSTED), None, None, None
+        self._marked = None
         self._cut(EXHAUSTED, 0)
 
     def marks(self, began: int, milliseconds: list[float]) -> None:
@@ -287,12 +291,14 @@ class Replay:
     # -- events --------------------------------------------------------------------------------------------------
 
     def _event(self, now: int, kind: int, operand: int) -> None:
-        while self._coming and self._coming[0].time <= now:
-            self._name(self._coming.popleft())
         clock = self.clock
+        is_leaf = wire.LEAF <= kind < wire.LEAF + len(PHASES)
+        since = max(now - operand, clock.since) if is_leaf else now
+        while self._coming and self._coming[0].time <= now:
+            look = self._coming.popleft()
+            self._name(look, clock.current if look.time <= since else kind - wire.LEAF)
         tells_spans = self._in_window or self._first <= now <= self._last
-        if wire.LEAF <= kind < wire.LEAF + len(PHASES):
-            since = max(now - operand, clock.since)
+        if is_leaf:
             place = self._lines.pop(now, 0) if self._lines else 0
             if tells_spans:
                 self._span(since, clock.current, self._line)
@@ -343,7 +349,11 @@ class Replay:
             clock.enter(LOSS, _MODEL)
         elif not operand & wire.WITH_GRAD:
             row.flags |= NO_GRAD_FORWARD
-            clock.enter(FORWARD if operand & wire.TRAINING or not is_trained else EVAL, _MODEL)
+            is_presumed = not is_trained and row.steps > 0
+            evaluates = not operand & wire.TRAINING and (is_trained or is_presumed)
+            if evaluates and is_presumed and self._presumed is None:
+                self._presumed = (clock.since, clock.spent[EVAL])
+            clock.enter(EVAL if evaluates else FORWARD, _MODEL)
         else:
             row.flags |= GRAD_FORWARD
             self._count_samples(operand >> wire.SAMPLES_SHIFT)
@@ -363,6 +373,14 @@ class Replay:
     def _model_out(self, _: int) -> None:
         if self.clock.leave(_MODEL, _GRAD_MODEL) == _GRAD_MODEL:
             self.clock.leave_forward()
+        elif self._only_calls():
+            self._called = self._moment()
+
+    def _only_calls(self) -> bool:
+        """Whether the open row is a batch with which a model was called, and nothing was trained."""
+        row = self._row
+        called = row.flags & (GRAD_FORWARD | NO_GRAD_FORWARD) == NO_GRAD_FORWARD
+        return called and row.opened == BATCH and not row.backwards
 
     def _backward_in(self, operand: int) -> None:
         clock = self.clock
@@ -371,9 +389,22 @@ class Replay:
             return
         if operand & wire.WITH_ANOMALY:
             self._row.flags |= ANOMALY
+        if self._presumed is not None:
+            self._was_trained_with(*self._presumed)
         is_partial = bool(operand & wire.WITHOUT_ACCUMULATING)
         self._was_loss = is_partial and clock.current == PENDING and clock.becomes == LOSS
         clock.enter_settling(BACKWARD, _PASS, bool(operand & wire.LOSS_KNOWN))
+
+    def _was_trained_with(self, since: int, before: int) -> None:
+        """Another backward pass follows the step: what a network computed after it was not evaluation."""
+        spent = self.clock.spent
+        spent[FORWARD] += spent[EVAL] - before
+        spent[EVAL] = before
+        self._presumed = None
+        self.looks = [
+            msgspec.structs.replace(look, phase=FORWARD) if look.phase == EVAL and look.time >= since else look
+            for look in self.looks
+        ]
 
     def _backward_out(self, _: int) -> None:
         clock = self.clock
@@ -417,6 +448,8 @@ class Replay:
             row.backwards = row.backwards or 1  # without a step: a GradScaler may have skipped it
         if row.opened == EXHAUSTED and self._worked is not None:  # on a batch that was read ahead
             self._split(self._worked, EXHAUSTED)
+        if iterator != row.iterator:
+            self._leave()
         self._cut(BATCH, iterator)
         self._batch_since_step = self._border_since_backward = True
         self._row.ready, self._ready = self._ready, NO_QUEUE
@@ -511,14 +544,22 @@ class Replay:
         """What came after the last training in an open row is not part of its iteration."""
         if self._worked is not None:
             self._split(self._worked, EXHAUSTED)
+        self._leave()
         self._cut(START, 0)
+
+    def _leave(self) -> None:
+        """No more batches of this pass are asked for now, and none was missing: what came after the last call of a
+        model with one may have nothing to do with it."""
+        if self._called is not None and self._only_calls():
+            self._split(self._called, LEFT)
+            self._row.samples = 0
 
     # -- names ---------------------------------------------------------------------------------------------------
 
-    def _name(self, look: Look) -> None:
-        if self._naps and self.clock.current in (OTHER, PENDING):
+    def _name(self, look: Look, phase: int) -> None:
+        if self._naps and phase in (OTHER, PENDING):
             return  # what it fell into is not known
-        look = msgspec.structs.replace(look, phase=self.clock.current, iterator=self._row.iterator)
+        look = msgspec.structs.replace(look, phase=phase, iterator=self._row.iterator)
         (self._pending_looks if look.phase == PENDING else self.looks).append(look)
 
     def _stretch(self, now: int) -> None:
@@ -594,7 +635,7 @@ class Replay:
     def _split(self, moment: _Moment, opened: int) -> None:
         """End the open row at an earlier moment; what came since belongs to a row that began then."""
         clock, row, before = self.clock, self._row, moment.spent
-        self._resumed = None
+        self._resumed = self._presumed = None
         before[clock.base] += before[PENDING]
         before[PENDING] = 0
         flags = row.flags & WINDOW
@@ -610,7 +651,7 @@ class Replay:
 
     def _cut(self, opened: int, iterator: int) -> None:
         row, self._row = self._row, self._begin(opened, iterator)
-        self._worked = self._resumed = self._stepped = None
+        self._worked = self._resumed = self._stepped = self._called = self._presumed = None
         self._close(row, self.clock.since, self.clock.cut())
 
     def _begin(self, opened: int, iterator: int = 0) -> Row:

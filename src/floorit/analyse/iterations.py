@@ -199,7 +199,26 @@ def _kinds(rows: Rows, evaluation: set[int], ended: Bools) -> Ints:
     evaluates = np.isin(rows["iterator"], list(evaluation)) & (rows["opened"] == replay.BATCH)
     kind[ended] = BETWEEN
     kind[evaluates] = EVAL
+    _leave_evaluation(rows, evaluates, kind)
     return kind
+
+
+def _leave_evaluation(rows: Rows, evaluates: Bools, kind: Ints) -> None:
+    """What follows the last batch of an evaluation whose end nobody tells: loops that are left, loaders without end.
+
+    Of an evaluation of one batch it may be all that is done with it, and nothing else says how much that is.
+    """
+    for row in np.flatnonzero(rows["opened"] == replay.LEFT).tolist():
+        if evaluates[row - 1]:
+            has_several = evaluates[row - 2] and rows["iterator"][row - 2] == rows["iterator"][row]
+            kind[row] = BETWEEN if has_several else EVAL
+
+
+def _evaluations(rows: Rows, evaluation: set[int]) -> int:
+    """How often the program evaluated: a loader without an end gives batches to all of its evaluations."""
+    evaluates = np.isin(rows["iterator"], list(evaluation)) & (rows["opened"] == replay.BATCH)
+    goes_on = evaluates[1:] & evaluates[:-1] & (rows["iterator"][1:] == rows["iterator"][:-1])
+    return int(evaluates.sum()) - int(goes_on.sum())
 
 
 def _build(
@@ -242,7 +261,7 @@ def _build(
         optimizer_steps=steps,
         accumulation=count / steps if steps and count - steps != 1 else 1.0,  # the last may have been cut off
         epochs=len(training),
-        eval_passes=len(evaluation),
+        eval_passes=_evaluations(rows, evaluation),
         warmup=warmup,
         steady=is_steady(seconds[warmup:][~slowed[warmup:]]),
         eval_iterators=frozenset(evaluation),

@@ -14,6 +14,7 @@ from floorit.stats import Estimate
 # Phases in which the GPU is given work.
 ISSUING = ("forward", "loss", "backward", "recompute", "optimizer")
 _ON_GPU = ("h2d", "grad_sync", *ISSUING)
+_OWN = ("other", "unattributed", "logging")
 # What lies between steps and not in each of them.
 BETWEEN = ("eval", "checkpoint", "epoch_gap")
 # Which idle time of the GPU a phase of the host is to blame for.
@@ -67,6 +68,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     gpu: Range | None  # busy; None without a GPU
     idle: dict[str, float] | None  # of the GPU by cause; None where no kernel window has seen it
     idle_in: dict[str, float] = {}  # of the GPU by the host's phase, whatever the cause; empty where it is not known
+    bursts: float = 0.0  # of the program's own code, longer than what the GPU may still have to do
     copies_alone: float  # the GPU did nothing but copy; 0 where it is not known
     loader: Loader | None  # None: there is none, or steps are not batches
     cores: float | None  # that this rank may use
@@ -161,6 +163,7 @@ def find(
         gpu=busy,
         idle=None if idle is None else {cause: sum(phases.values()) for cause, phases in idle.items()},
         idle_in=_idle_in(idle or {}),
+        bursts=sum(entry.bursts for entry in ledger if entry.phase in _OWN),
         copies_alone=(gpu.copies_alone_share or 0.0) * within if gpu is not None else 0.0,
         loader=_loader(workers, batch, host.get("data_wait", 0.0), cores, None if busy else usable),
         cores=cores,

@@ -199,7 +199,7 @@ def _loader(workers: Workers | None) -> str:
             ("sent, a batch", seconds(workers.send_seconds) if workers.send_seconds is not None else None),
             ("received, a batch", seconds(workers.receive_seconds) if workers.receive_seconds is not None else None),
             ("queue empty", f"{workers.queue_empty_share:.0%}" if workers.queue_empty_share is not None else None),
-            ("by itself it could give", f"{number(workers.supply.now)} samples/s" if workers.supply else None),
+            ("it could give", f"{number(workers.supply.now)} samples/s" if workers.supply else None),
             *shares,
             *lines,
         ]
