@@ -96,12 +96,10 @@ def measure(folder, options):
     )
     if not options.html:
         late = json.loads(said)["late_rank"]
-        named = (
-            f"rank {late['rank']}: {late['phase']}, {late['seconds']['value'] * 1e3:.2f} ms a step" if late else "none"
-        )
-        print(f"late: {named} (planted: rank {options.late}, data_wait, {manyranks.LATE / 1e6:.2f} ms)")
         if late is None or late["rank"] != options.late:
+            print(f"rank {options.late} is late, and {late and late['rank']} was named")
             return False
+        print(f"late: rank {late['rank']}, {late['phase']}, {late['seconds']['value'] * 1e3:.3f} ms a step")
     return process.returncode == 0 and seconds < PROMISED_SECONDS and most < PROMISED_BYTES
 
 

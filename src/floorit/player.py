@@ -12,7 +12,7 @@ from itertools import chain
 import numpy as np
 
 from floorit import tables
-from floorit.patterns import CARRIED, LONGEST, NOT_TOLD, Effect, Ints, Landing, Patterns, plain, samples
+from floorit.patterns import CARRIED, LONGEST, NOT_TOLD, Effect, Ints, Landing, Patterns, RowMade, plain, samples
 from floorit.record import wire
 from floorit.record.wire import OTHER, PHASES, SHIFT
 from floorit.replay import BATCH, CLOSELY, NAP, NO_QUEUE, Nap, Point, Replay, Row, Span, State
@@ -22,12 +22,12 @@ EVENT = 16  # bytes
 NEVER = np.iinfo(np.int64).max
 UNUSUAL = -1  # number of a sequence that must be played
 WORTH = 8  # sequences of events, one after the other: fewer are played as fast one by one
+MOST_LET_PASS = 1 << 10  # sequences, where attempts to leap fail again and again
 # What ends a sequence, and so begins the next: the first of these that a log has.
 _ENDS = ((wire.NEXT_IN, wire.NEXT_FRESH_IN), (wire.STEP_OUT, wire.NAP_STEP), (wire.BACKWARD_OUT,))
 # Sums over a sequence tell it from others: of its words, mixed, each times the number of its place.
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _HIGH = np.uint64(32)
-_NO_LINES = np.zeros((0, 2), np.int64)
 _PLACES = np.random.Generator(np.random.PCG64(1)).integers(1, 1 << 63, LONGEST, np.uint64) | np.uint64(1)
 
 
@@ -116,20 +116,20 @@ class Player:
 
     def _play(self, part: _Part) -> None:
         foreseen = _Foreseen(self._patterns, part)
-        at, played = 0, 0  # sequence, event
+        at, played, failed = 0, 0, 0  # sequence, event, attempts on end
         while (at := part.next_alike(at)) < len(part.starts) - 1:
             self._feed(part, played, int(part.starts[at]))
             played = int(part.starts[at])
             state = self._replay.state()
-            if state is None or self._replay.clock.since != part.times[played - 1]:
-                at += 1
-                continue
-            which = foreseen.from_on(state, at)
+            is_clean = state is not None and self._replay.clock.since == part.times[played - 1]
+            which = foreseen.from_on(state, at) if state is not None and is_clean else []
             if len(which) >= WORTH:
                 self._take()
                 _Leap(part, at, foreseen.effects, np.array(which), self._replay).into(self)
-                played = int(part.starts[at + len(which)])
-            at += max(len(which), 1)
+                at, failed = at + len(which), 0
+                played = int(part.starts[at])
+            else:
+                at, failed = at + len(which) + min(1 << failed, MOST_LET_PASS), failed + 1
         self._feed(part, played, len(part.times))
 
     def _feed(self, part: _Part, begin: int, end: int) -> None:
@@ -330,7 +330,8 @@ class _Leap:
         self._part = part
         self._replay = replay
         self._from = replay.point()
-        self._effects, self._which = effects, which
+        used, self._which = np.unique(which, return_inverse=True)
+        self._effects = [effects[number] for number in used]
         self._starts = part.starts[first : first + len(which)]
         self._begin, self._end = int(self._starts[0]), int(part.starts[first + len(which)])
         made = self._of_each([len(effect.rows) for effect in self._effects])
@@ -381,32 +382,15 @@ class _Leap:
         named: list[tuple[Ints, Ints, Rows]] = []
         for number, effect in enumerate(self._effects):
             mine = np.flatnonzero(self._which == number)
-            if not len(mine):
-                continue
-            events = self._starts[mine] + np.arange(effect.length)[:, None]
-            words, times = self._part.words[events], self._part.times[np.vstack([events[:1] - 1, events])]
+            events = self._starts[mine] + np.arange(CARRIED, effect.length)[:, None]
+            times, words = self._part.times[events], self._part.words[events[1:]]
             intervals = _intervals(effect, times, words)
             for at, made in enumerate(effect.rows):
-                row = self._rows_at[mine] + at
-                table["end"][row] = times[made.end - CARRIED] * NANO
-                table["iterator"][row] = self._told(made.iterator, words, self._iterators[mine], 0)
-                table["ready"][row] = np.minimum(
-                    self._told(made.ready, words, self._readies[mine], NO_QUEUE), tables.MOST
-                )
-                counted = sum(times * samples(words[event]) for event, times in made.samples.terms)
-                table["samples"][row] = np.minimum(counted, tables.MOST_SAMPLES)
-                table["optimizers"][row], table["opened"][row], table["flags"][row] = (
-                    made.optimizers,
-                    made.opened,
-                    made.flags,
-                )
-                table["backwards"][row], table["steps"][row] = (
-                    min(made.backwards, tables.MOST),
-                    min(made.steps, tables.MOST),
-                )
-                is_close[row] = made.is_close
+                rows = self._rows_at[mine] + at
+                self._fill(table, rows, made, mine, times, words)
+                is_close[rows] = made.is_close
                 for phase, total in made.spent:
-                    spent[phase, row] = total.of(intervals)
+                    spent[phase, rows] = total.of(intervals)
             self._keep_marks(effect, mine, times)
             named += self._named(effect, mine, intervals)
         self._keep_close(table, spent, np.flatnonzero(is_close)[-CLOSELY:])
@@ -415,6 +399,19 @@ class _Leap:
             spent[:, divided] = _divided(spent[:, divided], self._replay.nap)
         table["seconds"] = spent.T * NANO
         return table, _in_order(named)
+
+    def _fill(self, table: Rows, rows: Ints, made: RowMade, mine: Ints, times: Ints, words: Ints) -> None:
+        """All of these rows but what was spent in them."""
+        counted = sum(often * samples(words[event]) for event, often in made.samples.terms)
+        ready = self._told(made.ready, words, self._readies[mine], NO_QUEUE)
+        table["end"][rows] = times[made.end - CARRIED] * NANO
+        table["iterator"][rows] = self._told(made.iterator, words, self._iterators[mine], 0)
+        table["samples"][rows] = np.minimum(counted, tables.MOST_SAMPLES)
+        table["ready"][rows] = np.minimum(ready, tables.MOST)
+        table["backwards"][rows] = min(made.backwards, tables.MOST)
+        table["steps"][rows] = min(made.steps, tables.MOST)
+        for name in ("optimizers", "opened", "flags"):
+            table[name][rows] = getattr(made, name)
 
     def _keep_marks(self, effect: Effect, mine: Ints, times: Ints) -> None:
         """The device's times of what was marked are not known yet."""
