@@ -19,8 +19,12 @@ MAY_IMPORT = {
     "stats": set(),
     "clock": {"record"},  # only record.wire, see below
     "replay": {"clock", "record"},
+    "tables": {"record", "replay"},
+    "patterns": {"record", "replay"},
+    "player": {"patterns", "record", "replay", "tables"},
     "qualnames": set(),
-    "events": {"qualnames", "record", "replay"},
+    "events": {"patterns", "player", "qualnames", "record", "replay", "tables"},
+    "cores": set(),
     "truth": {"stats"},
     "hardware": set(),
     "vitals": set(),
@@ -61,6 +65,7 @@ MAY_IMPORT = {
         "analyse",
         "commandline",
         "compare",
+        "cores",
         "demo",
         "events",
         "fixes",
@@ -89,6 +94,9 @@ MAY_INSTALL = {
     "record": {"torch"},
     "stats": {"msgspec", "numpy"},
     "replay": {"msgspec"},
+    "tables": {"numpy"},
+    "patterns": {"msgspec", "numpy"},
+    "player": {"numpy"},
     "events": {"msgspec", "numpy"},
     "truth": {"msgspec"},
     "hardware": {"msgspec", "psutil", "pynvml"},
@@ -122,14 +130,15 @@ MAY_INSTALL = {
 
 # Pure: values in, values out. No torch, no other process, no clock.
 PURE = (
-    *("clock", "replay", "events", "stats", "truth", "vitals", "declared", "analyse", "diagnose", "fixes", "plan"),
-    *("report", "compare"),
+    *("clock", "replay", "tables", "patterns", "player", "events", "stats", "truth", "vitals", "declared", "analyse"),
+    *("diagnose", "fixes", "plan", "report", "compare"),
 )
 IMPURE_MODULES = {"torch", "subprocess", "time", "datetime", "random", "socket", "threading", "multiprocessing"}
 
 # Only what the user sees may print, or write to a stream.
 SILENT = (
-    *("clock", "replay", "events", "stats", "truth", "declared", "analyse", "diagnose", "fixes", "plan"),
+    *("clock", "replay", "tables", "patterns", "player", "events", "stats", "truth", "declared", "analyse", "diagnose"),
+    *("fixes", "plan", "cores"),
     *("record", "runfile", "hardware", "vitals", "telemetry", "headroom", "usage"),
 )
 # Of the recorder, what both sides of the file use: its format, and which keys mean a setting.

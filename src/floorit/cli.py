@@ -15,6 +15,7 @@ from rich.console import RenderableType
 
 from floorit import (
     commandline,
+    cores,
     demo,
     floorrun,
     hardware,
@@ -318,13 +319,13 @@ def _newest() -> Path:
 
 def _report(options: argparse.Namespace) -> int:
     folder = options.folder or _newest()
-    run, reader = build.load(folder, options.warmup)
     if options.csv:
+        run, reader = build.load(folder, options.warmup)
         sys.stdout.write(sheet.render(trained.of_record(reader, run.warmup)))
         return 0
     if options.trace is not None:
-        return _draw_trace(folder, run, reader, options.trace)
-    report = build.assemble(folder, run, reader)
+        return _draw_trace(folder, *build.load(folder, options.warmup), options.trace)
+    report, run, reader = build.merge(folder, options.warmup, cores.spread)
     if options.html:
         try:
             print(words.relative(str(_draw_page(report, run, reader, folder))))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -102,14 +103,14 @@ class Nap:
         rows = list(closely)
         self.flags = NAP | (rows[-1].flags & _LASTING if rows else 0)
         spent = [sum(row.spent[phase] for row in rows) for phase in _UNTOLD]
-        self._most = MOST * sum(spent) / len(rows) if rows else 0.0
-        self._shares = [part / sum(spent) for part in spent] if sum(spent) else []
+        self.most = int(MOST * sum(spent) / len(rows)) if rows else 0  # of a row that is divided
+        self.shares = [(phase, part / sum(spent)) for phase, part in zip(_UNTOLD, spent, strict=True) if sum(spent)]
 
     def divide(self, spent: list[int]) -> None:
         """Divide what passed outside of what is told in a nap, too."""
-        divided = min(spent[OTHER], int(self._most))
+        divided = min(spent[OTHER], self.most)
         spent[OTHER] -= divided
-        for phase, share in zip(_UNTOLD, self._shares, strict=False):
+        for phase, share in self.shares:
             spent[phase] += round(divided * share)
 
 
@@ -130,6 +131,35 @@ class _Moment(msgspec.Struct):
     spent: list[int]
     backwards: int
     named: dict[tuple[int, int], list[int]]
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a replay goes on from where a row has just been cut, but for times, numbers and the last nap."""
+
+    open: tuple[tuple[int, int], ...]
+    current: int
+    base: int
+    becomes: int
+    names: tuple[int, ...]
+    opened: int  # and flags, of the open row
+    flags: int
+    batch_since_step: bool
+    border_since_backward: bool
+    is_counted: bool
+    was_loss: bool
+    is_between: bool
+    naps: bool
+    nap_flags: int  # 0 outside of naps
+
+
+class Point(NamedTuple):
+    """Where a replay is: the times and numbers that go with its state."""
+
+    since: int
+    iterator: int  # and batches that wait, of the open row
+    ready: int
+    line: int  # the last event's
+    number: int  # of the open row
 
 
 class Replay:
@@ -165,15 +195,15 @@ class Replay:
         self._line = 0  # of the last event
         self._pending_stretches: list[Stretch] = []
         self._in_window = False
-        self._nap = Nap(())  # the last
+        self.nap = Nap(())  # the last
         self._naps = False
         self._is_between = False  # whether the last row lay between two passes over data
-        self._closely: deque[Row] = deque(maxlen=CLOSELY)  # the last steps that were looked at closely
+        self.closely: deque[Row] = deque(maxlen=CLOSELY)  # the last steps that were looked at closely
         self._pending_spans: list[Span] = []
         self._marked: list[int] | None = None  # phases that ended at each mark of the stretch being marked
         self._marked_row = 0
         self._marked_at = 0
-        self._unread: dict[int, tuple[int, list[int]]] = {}  # stretches marked whose device times are not known yet
+        self.unread: dict[int, tuple[int, list[int]]] = {}  # stretches marked whose device times are not known yet
 
     # -- what comes in -------------------------------------------------------------------------------------------
 
@@ -201,13 +231,62 @@ class Replay:
 
     def marks(self, began: int, milliseconds: list[float]) -> None:
         """The device's times between the marks of a stretch."""
-        row, phases = self._unread.pop(began, (0, []))
+        row, phases = self.unread.pop(began, (0, []))
         if len(phases) != len(milliseconds):
             return  # two threads marked at once: which mark is whose is not known
         seconds = [0.0] * (PENDING + 1)
         for phase, ms in zip(phases, milliseconds, strict=True):
             seconds[phase] += ms * 1e-3
         self.device.append((row, seconds[:PENDING]))
+
+    # -- what goes on ----------------------------------------------------------------------------------------------
+
+    def state(self) -> State | None:
+        """What it goes on from, if a row has just been cut and nothing waits for its name; else None."""
+        clock, row = self.clock, self._row
+        begun = row.samples or row.optimizers or row.backwards or row.steps or any(clock.spent) or self._named
+        waits = self._pending_looks or self._pending_stretches or self._pending_spans or self._coming
+        is_marked = self._in_window or self._marked is not None or self._ready != NO_QUEUE
+        if begun or waits or is_marked or self._worked or self._resumed or self._stepped:
+            return None
+        return State(
+            open=tuple(clock.open),
+            current=clock.current,
+            base=clock.base,
+            becomes=clock.becomes,
+            names=tuple(self._names),
+            opened=row.opened,
+            flags=row.flags,
+            batch_since_step=self._batch_since_step,
+            border_since_backward=self._border_since_backward,
+            is_counted=self._is_counted,
+            was_loss=self._was_loss,
+            is_between=self._is_between,
+            naps=self._naps,
+            nap_flags=self.nap.flags if self._naps else 0,
+        )
+
+    def go_on(self, state: State, at: Point) -> None:
+        """Be where the state was taken, with times and numbers of its own."""
+        clock = self.clock = Clock(at.since)
+        clock.open, clock.current, clock.base, clock.becomes = (
+            list(state.open),
+            state.current,
+            state.base,
+            state.becomes,
+        )
+        self._row = Row(state.opened, at.iterator, flags=state.flags, ready=at.ready)
+        self._line, self._number = at.line, at.number
+        self._names = list(state.names)
+        self._batch_since_step, self._border_since_backward = state.batch_since_step, state.border_since_backward
+        self._is_counted, self._was_loss = state.is_counted, state.was_loss
+        self._is_between, self._naps = state.is_between, state.naps
+        self._worked = self._resumed = self._stepped = None
+
+    def point(self) -> Point:
+        """The times and numbers that belong to its state."""
+        row = self._row
+        return Point(self.clock.since, row.iterator, row.ready, self._line, self._number)
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -417,7 +496,7 @@ class Replay:
 
     def _marks_out(self, _: int) -> None:
         if self._marked is not None:
-            self._unread[self._marked_at] = (self._marked_row, self._marked)
+            self.unread[self._marked_at] = (self._marked_row, self._marked)
             self._marked = None
 
     def _window_in(self, _: int) -> None:
@@ -428,8 +507,8 @@ class Replay:
         self._in_window = False
 
     def _nap_in(self, _: int) -> None:
-        self._nap, self._naps = Nap(self._closely), True
-        self._row.flags |= self._nap.flags
+        self.nap, self._naps = Nap(self.closely), True
+        self._row.flags |= self.nap.flags
 
     def _nap_out(self, _: int) -> None:
         self._naps = False
@@ -576,16 +655,16 @@ class Replay:
         self._close(row, self.clock.since, self.clock.cut())
 
     def _begin(self, opened: int, iterator: int = 0) -> Row:
-        return Row(opened, iterator, flags=(WINDOW if self._in_window else 0) | (self._nap.flags if self._naps else 0))
+        return Row(opened, iterator, flags=(WINDOW if self._in_window else 0) | (self.nap.flags if self._naps else 0))
 
     def _close(self, row: Row, end: int, spent: list[int]) -> None:
         row.end, row.spent = end, spent[:PENDING]
         is_first, self._is_between = self._is_between, row.opened == EXHAUSTED
         if not row.flags & NAP:
             if row.steps and not is_first and not row.flags & (WINDOW | COMPILED):
-                self._closely.append(row)  # the first step of a pass is not like the others
+                self.closely.append(row)  # the first step of a pass is not like the others
         elif row.opened == BATCH:
-            self._nap.divide(row.spent)
+            self.nap.divide(row.spent)
         if self._named:
             self._settle_named(self.clock.base if self.clock.settled is None else self.clock.settled)
             self.named += [Named(self._number, *key, *spent) for key, spent in self._named.items() if any(spent)]

@@ -185,13 +185,12 @@ def _last_steps(optimizers: NDArray[np.uint32]) -> Bools:
 def _optimizer_steps(rows: Rows, of_row: Ints, trains: Bools, count: int) -> int:
     """Steps of all iterations; several optimizers that step in one count once."""
     bits = rows["optimizers"][trains]
-    several = np.maximum(sum((bits >> bit & 1).astype(np.int64) for bit in range(32)), 1)
-    each = np.ceil(rows["steps"][trains] / several)
+    seen = int(np.bitwise_or.reduce(bits))
+    stepped = [(bits >> bit & 1) > 0 for bit in range(32) if seen >> bit & 1]
+    each = np.ceil(rows["steps"][trains] / np.maximum(sum(mine.astype(np.int64) for mine in stepped), 1))
     most = np.zeros(count)
-    for bit in range(32):
-        mine = (bits >> bit & 1) > 0
-        if mine.any():
-            most = np.maximum(most, np.bincount(of_row[trains][mine], weights=each[mine], minlength=count)[:count])
+    for mine in stepped:
+        most = np.maximum(most, np.bincount(of_row[trains][mine], weights=each[mine], minlength=count)[:count])
     return int(most.sum())
 
 
@@ -292,8 +291,10 @@ def _before_replay(process: Process, of_row: Ints, count: int) -> int:
 
 def _extend(slowed: Bools, ahead: Bools) -> None:
     """Count the iterations right after slowed ones, in which the host runs ahead again, as slowed too."""
-    for at in range(1, len(slowed)):
-        slowed[at] |= slowed[at - 1] and ahead[at]
+    for at in np.flatnonzero(slowed).tolist():
+        while at + 1 < len(slowed) and ahead[at + 1]:
+            at += 1
+            slowed[at] = True
 
 
 def warmup_length(seconds: Floats, compiled: Bools, ahead: Bools) -> int:
