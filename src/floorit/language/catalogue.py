@@ -1,0 +1,210 @@
+"""Sentences of one language, found by the English ones that they stand for.
+
+An entry's English text has slots where the code has values: "{0} of the step". It matches any text of that shape, and
+what stands in its slots is translated in turn, unless the translation says {0:raw}. Of several entries that match, the
+one that leaves the fewest English words is taken, and has the fewest commas and the like in its slots: these are more
+likely to divide the text than to be part of a value. Of equals it is the one with the most text of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import polib
+
+_SLOT = re.compile(r"\{(\d)(:raw)?\}")
+_JOINT = re.compile(r"\{0\}([^{}A-Za-z]+)\{1\}")  # an entry that only joins two texts
+_LETTERS = re.compile(r"[A-Za-z]+")
+_CODE = re.compile(r"`[^`]*`|\S+:\d+  \S+(?: -> \S+)?$")  # code, or a place and the function that is named after it
+_WORD = re.compile(r"[A-Za-z][a-z]+(?:'s|s'|/s)?")
+_NESTED = re.compile(r"`[^`]*`|\([^()]*\)")
+_DIVIDES = re.compile(r" · |  |[.;:,] ")
+_BEFORE = re.compile(r"[,;:] ")
+_SENTENCE = re.compile(r"[a-zA-Z][a-z]|A [a-z]")
+_WIDE = {",": "\uff0c", ";": "\uff1b", ":": "\uff1a"}
+_NAMES = frozenset("ms min torch floorit numpy Python".split())  # words that are no English
+_FEW = 8  # letters: an entry with fewer of its own must be sure of all that it joins
+_MIXED = 0.34  # of its words left in English: a text is better left alone than half translated
+
+
+class Said(NamedTuple):
+    """A text, and how many of its words are still English."""
+
+    text: str
+    left: int
+
+
+class _Entry(NamedTuple):
+    patterns: list[re.Pattern[str]]  # the ways to divide a text among the slots
+    joint: str  # of an entry that only joins two texts: what stands between them
+    target: str
+    weight: int
+    is_open: bool  # whether it begins with a slot
+
+
+class Catalogue:
+    """All entries of one language."""
+
+    def __init__(self, entries: dict[str, str]) -> None:
+        plain = {_plain(source): target for source, target in entries.items()}
+        self._known = {source: target for source, target in plain.items() if not _SLOT.search(source)}
+        self._shapes = _by_word({source: target for source, target in plain.items() if _SLOT.search(source)})
+        self._said: dict[str, Said] = {}
+
+    def say(self, text: str) -> Said:
+        """A text, or as much of it as is known; as it is where that is too little."""
+        made = self._part(text)
+        return made if made.left <= _MIXED * english(text) else Said(text, english(text))
+
+    def _part(self, text: str) -> Said:
+        core = text.strip()
+        if core not in self._said:
+            self._said[core] = Said(core, english(core))  # what leads back to itself stays as it is
+            self._said[core] = self._found(core)
+        made = self._said[core]
+        begin = text.index(core)
+        return Said(text[:begin] + made.text + text[begin + len(core) :], made.left)
+
+    def _found(self, core: str) -> Said:
+        if _BEFORE.match(core):
+            rest = self._part(core[2:])
+            return Said(_WIDE[core[0]] + rest.text, rest.left)
+        made = self._best(_plain(core), core)
+        if made is None:
+            return Said(core, english(core))
+        return Said(made.text.rstrip("\u3002") + "\u3002", made.left) if _is_closed(core) else made
+
+    def _best(self, text: str, original: str) -> Said | None:
+        if text in self._known:
+            return Said(self._known[text], 0)
+        least, best = english(text), None
+        if not least:
+            return None
+        words = {"", *_LETTERS.findall(text)}
+        shapes = sorted((shape for word in words for shape in self._shapes.get(word, ())), key=_by_weight)
+        for shape in shapes:
+            for slots in _matches(shape, text):
+                if shape.is_open:
+                    slots[0] = original[: len(slots[0])]  # with its capital
+                made = self._filled(shape, slots)
+                doubt = made.left + (0 if shape.joint else sum(map(_divisions, slots)))
+                if doubt < least and not (made.left and 0 < shape.weight < _FEW):
+                    least, best = doubt, made
+                if not least:
+                    return best
+        return best
+
+    def _filled(self, shape: _Entry, slots: list[str]) -> Said:
+        pieces, left = _SLOT.split(shape.target), 0
+        text = pieces[0]
+        for number, is_raw, after in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+            slot = Said(slots[int(number)], 0) if is_raw else self._part(slots[int(number)])
+            text = text + slot.text + after if shape.joint else _joined(_joined(text, slot.text), after)
+            left += slot.left
+        return Said(text, left)
+
+
+def _joined(before: str, after: str) -> str:
+    """Two texts with a space between them where one ends in Chinese and the other does not, as is usual."""
+    a, b = before.rstrip(), after.lstrip()
+    if not a or not b or a.endswith("\n"):
+        return before + after
+    if _is_mark(a[-1]) or _is_mark(b[0]) or (_is_wide(a[-1]) and _is_wide(b[0])):
+        return a + b
+    is_border = _is_wide(a[-1]) != _is_wide(b[0]) and (a[-1] + b[0]).isprintable()
+    return f"{a} {b}" if is_border else before + after
+
+
+def _is_wide(character: str) -> bool:
+    return "\u3400" <= character <= "\u9fff"
+
+
+def _is_mark(character: str) -> bool:
+    """Punctuation that brings its own space."""
+    return "\u3000" <= character <= "\u303f" or "\uff00" <= character <= "\uffef"
+
+
+def _by_word(entries: dict[str, str]) -> dict[str, list[_Entry]]:
+    """Entries by the rarest of their words, which any text that they match has in it."""
+    words = {source: _words(source) for source in entries}
+    often = Counter(word for of_one in words.values() for word in of_one)
+    found = defaultdict(list)
+    for source, target in entries.items():
+        found[min(sorted(words[source]), key=lambda word: often[word], default="")].append(_entry(source, target))
+    return found
+
+
+def _words(source: str) -> set[str]:
+    """Its whole words: one beside a slot may go on in it."""
+    return {
+        word[0]
+        for word in _LETTERS.finditer(source)
+        if source[word.start() - 1 : word.start()] not in ("{", "}", ":") and source[word.end() : word.end() + 1] != "{"
+    }
+
+
+def _by_weight(shape: _Entry) -> int:
+    return -shape.weight
+
+
+def _matches(shape: _Entry, text: str) -> Iterator[list[str]]:
+    """The ways in which a text has the shape of an entry."""
+    if shape.joint:
+        found = [[text[: at.start()], text[at.end() :]] for at in re.finditer(re.escape(shape.joint), text)]
+    else:
+        found = [list(matched.groups()) for pattern in shape.patterns if (matched := pattern.fullmatch(text))]
+    yield from (slots for slots in found if all(map(_is_whole, slots)))
+
+
+def _is_whole(slot: str) -> bool:
+    """Whether it has both ends of all that it opens or closes."""
+    return slot.count("`") % 2 == 0 and _flat(slot).count("(") == _flat(slot).count(")") == 0
+
+
+def _divisions(slot: str) -> int:
+    """How often it could be divided; a long list is no more doubtful than a short one."""
+    return min(len(_DIVIDES.findall(_flat(slot))), 2)
+
+
+def _flat(text: str) -> str:
+    """Without what stands in parentheses or is code."""
+    while (flat := _NESTED.sub("", text)) != text:
+        text = flat
+    return text
+
+
+def _entry(source: str, target: str) -> _Entry:
+    pieces = _SLOT.split(source)[::3]
+    joint = _JOINT.fullmatch(source)
+    return _Entry(
+        patterns=[re.compile(slot.join(map(re.escape, pieces)), re.DOTALL) for slot in ("(.*?)", "(.*)")],
+        joint=joint[1] if joint is not None else "",
+        target=target,
+        weight=0 if joint is not None else sum(map(len, pieces)),
+        is_open=not pieces[0],
+    )
+
+
+def english(text: str) -> int:
+    """How many of its words are English: not a letter, a name, a figure, a unit or something in backticks."""
+    tokens = (token.strip("()[]*,;:.\"'\u201c\u201d") for token in _CODE.sub("", text).split())
+    return sum(1 for token in tokens if _WORD.fullmatch(token) and token not in _NAMES)
+
+
+def _is_closed(text: str) -> bool:
+    return text.endswith(".") and not text.endswith("..")
+
+
+def _plain(text: str) -> str:
+    """Without the capital and the full stop that a sentence has."""
+    text = text.strip()
+    text = text[:-1] if _is_closed(text) else text
+    return text[:1].lower() + text[1:] if _SENTENCE.match(text) else text
+
+
+def read(text: str) -> Catalogue:
+    """The catalogue in a file of gettext's format."""
+    return Catalogue({entry.msgid: entry.msgstr for entry in polib.pofile(text) if entry.msgstr})
