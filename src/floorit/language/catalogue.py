@@ -2,8 +2,8 @@
 
 An entry's English text has slots where the code has values: "{0} of the step". It matches any text of that shape, and
 what stands in its slots is translated in turn, unless the translation says {0:raw}. Of several entries that match, the
-one that leaves the fewest English words is taken, and has the fewest commas and the like in its slots: these are more
-likely to divide the text than to be part of a value. Of equals it is the one with the most text of its own.
+one that leaves the fewest English words is taken; a slot that is itself several texts joined by commas and the like
+counts as one more, since that is more often where to divide. Of equals it is the one with the most text of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 import polib
@@ -35,10 +36,12 @@ class Said(NamedTuple):
 
     text: str
     left: int
+    doubt: int = 0  # how many values are more likely to be something else
+    is_joined: bool = False  # of several texts
 
 
 class _Entry(NamedTuple):
-    patterns: list[re.Pattern[str]]  # the ways to divide a text among the slots
+    pieces: tuple[str, ...]  # what stands around its slots
     joint: str  # of an entry that only joins two texts: what stands between them
     target: str
     weight: int
@@ -66,16 +69,16 @@ class Catalogue:
             self._said[core] = self._found(core)
         made = self._said[core]
         begin = text.index(core)
-        return Said(text[:begin] + made.text + text[begin + len(core) :], made.left)
+        return made._replace(text=text[:begin] + made.text + text[begin + len(core) :])
 
     def _found(self, core: str) -> Said:
         if _BEFORE.match(core):
             rest = self._part(core[2:])
-            return Said(_WIDE[core[0]] + rest.text, rest.left)
+            return rest._replace(text=_WIDE[core[0]] + rest.text)
         made = self._best(_plain(core), core)
         if made is None:
-            return Said(core, english(core))
-        return Said(made.text.rstrip("\u3002") + "\u3002", made.left) if _is_closed(core) else made
+            return Said(core, left := english(core), 0, bool(left and _DIVIDES.search(_flat(core))))
+        return made._replace(text=made.text.rstrip("\u3002") + "\u3002") if _is_closed(core) else made
 
     def _best(self, text: str, original: str) -> Said | None:
         if text in self._known:
@@ -90,21 +93,25 @@ class Catalogue:
                 if shape.is_open:
                     slots[0] = original[: len(slots[0])]  # with its capital
                 made = self._filled(shape, slots)
-                doubt = made.left + (0 if shape.joint else sum(map(_divisions, slots)))
-                if doubt < least and not (made.left and 0 < shape.weight < _FEW):
-                    least, best = doubt, made
+                if made.left + made.doubt < least and not (made.left and 0 < shape.weight < _FEW):
+                    least, best = made.left + made.doubt, made
                 if not least:
                     return best
         return best
 
     def _filled(self, shape: _Entry, slots: list[str]) -> Said:
-        pieces, left = _SLOT.split(shape.target), 0
-        text = pieces[0]
+        pieces = _SLOT.split(shape.target)
+        text, left, doubt = pieces[0], 0, 0
         for number, is_raw, after in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
-            slot = Said(slots[int(number)], 0) if is_raw else self._part(slots[int(number)])
+            slot = _verbatim(slots[int(number)]) if is_raw else self._part(slots[int(number)])
             text = text + slot.text + after if shape.joint else _joined(_joined(text, slot.text), after)
             left += slot.left
-        return Said(text, left)
+            doubt += slot.doubt + (slot.is_joined and not shape.joint)
+        return Said(text, left, doubt, bool(shape.joint))
+
+
+def _verbatim(slot: str) -> Said:
+    return Said(slot, 0, 0, _DIVIDES.search(_flat(slot)) is not None)
 
 
 def _joined(before: str, after: str) -> str:
@@ -155,18 +162,20 @@ def _matches(shape: _Entry, text: str) -> Iterator[list[str]]:
     if shape.joint:
         found = [[text[: at.start()], text[at.end() :]] for at in re.finditer(re.escape(shape.joint), text)]
     else:
-        found = [list(matched.groups()) for pattern in shape.patterns if (matched := pattern.fullmatch(text))]
+        patterns = _patterns(shape.pieces) if all(piece in text for piece in shape.pieces) else []
+        found = [list(matched.groups()) for pattern in patterns if (matched := pattern.fullmatch(text))]
     yield from (slots for slots in found if all(map(_is_whole, slots)))
+
+
+@cache
+def _patterns(pieces: tuple[str, ...]) -> list[re.Pattern[str]]:
+    """The ways to divide a text among slots: as early as can be, or as late."""
+    return [re.compile(slot.join(map(re.escape, pieces)), re.DOTALL) for slot in ("(.*?)", "(.*)")]
 
 
 def _is_whole(slot: str) -> bool:
     """Whether it has both ends of all that it opens or closes."""
     return slot.count("`") % 2 == 0 and _flat(slot).count("(") == _flat(slot).count(")") == 0
-
-
-def _divisions(slot: str) -> int:
-    """How often it could be divided; a long list is no more doubtful than a short one."""
-    return min(len(_DIVIDES.findall(_flat(slot))), 2)
 
 
 def _flat(text: str) -> str:
@@ -180,10 +189,10 @@ def _entry(source: str, target: str) -> _Entry:
     pieces = _SLOT.split(source)[::3]
     joint = _JOINT.fullmatch(source)
     return _Entry(
-        patterns=[re.compile(slot.join(map(re.escape, pieces)), re.DOTALL) for slot in ("(.*?)", "(.*)")],
+        pieces=tuple(pieces),
         joint=joint[1] if joint is not None else "",
         target=target,
-        weight=0 if joint is not None else sum(map(len, pieces)),
+        weight=sum(map(len, _LETTERS.findall("".join(pieces)))),
         is_open=not pieces[0],
     )
 

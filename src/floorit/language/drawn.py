@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from rich.console import Group, RenderableType
+from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
 from floorit.language import ENGLISH, in_use, said
 from floorit.language.catalogue import english
+
+
+SOURCE = Style(dim=True, meta={"verbatim": True})  # of a line of the user's program
 
 
 class Names(Text):
@@ -36,6 +40,8 @@ def _table(table: Table) -> Table:
 
 def _line(text: Text) -> Text:
     """As one sentence; or each stretch of one style by itself, where more of it is known so."""
+    if any(span.style is SOURCE for span in text.spans):
+        return text
     whole = _sentence(text)
     edges = {edge for span in text.spans for edge in (span.start, span.end)} - {0, len(text)}
     if not edges or not english(whole.plain):

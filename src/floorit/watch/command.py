@@ -95,12 +95,12 @@ def _is_asked_to_quit(keys: TextIO | None, pause: float) -> bool:
 
 def _say(watcher: Watcher, stream: TextIO) -> None:
     """A plain line now and then, and one at the end."""
-    scene, said = watcher.look(), None
+    scene, last = watcher.look(), None
     while True:
         now = time.monotonic()
-        if said is None or scene.over is not None or now - said >= PLAIN:
+        if last is None or scene.over is not None or now - last >= PLAIN:
             print(said(f"floorit: {line(scene)}"), file=stream, flush=True)
-            said = now
+            last = now
         if scene.over is not None:
             return
         time.sleep(watcher.pause)
