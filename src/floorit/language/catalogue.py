@@ -19,15 +19,17 @@ import polib
 _SLOT = re.compile(r"\{(\d)(:raw)?\}")
 _JOINT = re.compile(r"\{0\}([^{}A-Za-z]+)\{1\}")  # an entry that only joins two texts
 _LETTERS = re.compile(r"[A-Za-z]+")
-_CODE = re.compile(r"`[^`]*`|\S+:\d+  \S+(?: -> \S+)?$")  # code, or a place and the function that is named after it
+_CODE = re.compile(r"[\ue000-\uf8ff]|`[^`]*`|\S+:\d+  \S+(?: -> \S+)?$")  # an element of a page, code, a place and its function
 _WORD = re.compile(r"[A-Za-z][a-z]+(?:'s|s'|/s)?")
 _NESTED = re.compile(r"`[^`]*`|\([^()]*\)")
 _DIVIDES = re.compile(r" · |  |[.;:,] ")
+_LISTS = re.compile(r" · |  |[;,] ")
 _BEFORE = re.compile(r"[,;:] ")
 _SENTENCE = re.compile(r"[a-zA-Z][a-z]|A [a-z]")
 _WIDE = {",": "\uff0c", ";": "\uff1b", ":": "\uff1a"}
 _NAMES = frozenset("ms min torch floorit numpy Python".split())  # words that are no English
 _FEW = 8  # letters: an entry with fewer of its own must be sure of all that it joins
+_NAME = 3  # English words: a name hardly has more
 _MIXED = 0.34  # of its words left in English: a text is better left alone than half translated
 
 
@@ -111,7 +113,8 @@ class Catalogue:
 
 
 def _verbatim(slot: str) -> Said:
-    return Said(slot, 0, 0, _DIVIDES.search(_flat(slot)) is not None)
+    """A name or a message of the system; what reads like several of our own texts is likely not one."""
+    return Said(slot, 0, 0, _LISTS.search(_flat(slot)) is not None or english(slot) > _NAME)
 
 
 def _joined(before: str, after: str) -> str:
@@ -199,7 +202,7 @@ def _entry(source: str, target: str) -> _Entry:
 
 def english(text: str) -> int:
     """How many of its words are English: not a letter, a name, a figure, a unit or something in backticks."""
-    tokens = (token.strip("()[]*,;:.\"'\u201c\u201d") for token in _CODE.sub("", text).split())
+    tokens = (token.strip("()[]*,;:.\"'\u201c\u201d") for token in _CODE.sub(" ", text).split())
     return sum(1 for token in tokens if _WORD.fullmatch(token) and token not in _NAMES)
 
 

@@ -7,10 +7,11 @@ from html import escape
 from html.parser import HTMLParser
 
 from floorit.language import said
+from floorit.language.catalogue import english
 
 # Elements that stand inside of a sentence, of which one is a word or a few; all others end it.
-_INLINE = frozenset("a b br button code em i small span time".split())
-_EMPTY = frozenset("br img input link meta".split())
+_INLINE = frozenset("a b br button code em i small span time wbr".split())
+_EMPTY = frozenset("br img input link meta wbr".split())
 _VERBATIM = frozenset("code script style time".split())
 _READ = frozenset(("title", "aria-label"))
 _MARK = 0xE000  # private characters that stand for the elements of a sentence while it is translated
@@ -45,10 +46,10 @@ def _sentence(text: str) -> str:
     if not core:
         return text
     begin, end = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-    whole = said(core)
-    if whole == core and (parts := _MARKED.fullmatch(core)):
-        whole = parts[1] + said(parts[2]) + parts[3]
-    return begin + whole + end
+    ways = [said(core)]
+    if parts := _MARKED.fullmatch(core):
+        ways.append(parts[1] + said(parts[2]) + parts[3])
+    return begin + min(ways, key=english) + end
 
 
 class _Page(HTMLParser):

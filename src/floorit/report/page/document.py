@@ -12,7 +12,7 @@ from typing import Any
 
 import jinja2
 import msgspec
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from floorit.diagnose.settings import word
 from floorit.language import ENGLISH, in_use, said
@@ -101,6 +101,7 @@ def _environment() -> jinja2.Environment:
         prefixed=prefixed,
         interval=words.interval,
         place=words.place,
+        breakable=breakable,
         word=word,
         percent=percent,
         spread=spread,
@@ -110,6 +111,11 @@ def _environment() -> jinja2.Environment:
         calls=named.calls,
     )
     return made
+
+
+def breakable(path: str) -> Markup:
+    """A path that may go on in the next line after each folder."""
+    return escape(path).replace("/", Markup("/<wbr>"))
 
 
 def percent(share: float, digits: int = 0) -> str:

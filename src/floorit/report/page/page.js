@@ -6,7 +6,7 @@
   const CAUSES = { data_wait: "data_wait", launch: "other", sync: "sync", h2d: "h2d", comm: "grad_sync", other: "unattributed" };
   const KINDS = { copies: "h2d", communication: "grad_sync" };
   const CURVES = {
-    "cores busy": "quiet", "memory free": "quiet", "GPU busy (driver)": "forward", "GPU active (counters)": "accent", "SMs busy": "optimizer",
+    "cores busy": "quiet", "memory free": "loss", "GPU busy (driver)": "forward", "GPU active (counters)": "accent", "SMs busy": "optimizer",
     "tensor cores busy": "data_wait", "GPU power": "other", "GPU power limit": "eval", "GPU memory in use": "grad_sync",
   };
 
@@ -160,7 +160,7 @@
           const shape = echarts.graphic.clipRectByRect({ x, y: y - height / 2, width: Math.max(right - x, 0.2), height }, box);
           return shape && { type: "rect", shape, style: { fill: api.visual("color") } };
         },
-        markLine: course.end > course.seconds * 1.001 ? { silent: true, precision: 9, symbol: "none", lineStyle: { color: colour("quiet"), type: "dashed" }, label: { formatter: say("the host went on"), color: colour("quiet"), position: "start", rotate: 0, distance: 4 }, data: [{ xAxis: course.seconds }] } : undefined,
+        markLine: course.end > course.seconds * 1.001 ? { silent: true, precision: 9, symbol: "none", lineStyle: { color: colour("quiet"), type: "dashed" }, label: { formatter: say("the host went on"), color: colour("quiet"), position: "start", align: course.seconds > course.end / 2 ? "right" : "left", rotate: 0, distance: 4 }, data: [{ xAxis: course.seconds }] } : undefined,
       }],
     };
   }
@@ -322,7 +322,7 @@
     time.textContent = moment.toLocaleString(document.documentElement.lang === "en" ? undefined : document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
   }
   if (data.steps) {
-    legend("legend-steps", data.steps.phases.map((phase) => [data.phases[phase], phase]));
+    legend("legend-steps", data.steps.phases.map((phase) => [say(data.phases[phase]), phase]));
     draw("chart-steps", stepsOption);
   }
   if (data.course) {
