@@ -300,7 +300,8 @@ def _make_folder(wanted: Path | None, name: str) -> Path:
         _prepare(folder)
     except OSError as error:
         elsewhere = Path(tempfile.mkdtemp(prefix=f"floorit-{stamped}-"))
-        print(said(f"floorit: {folder} cannot be written ({error.strerror}); recording to {elsewhere}"), file=sys.stderr)
+        told = f"floorit: {folder} cannot be written ({error.strerror}); recording to {elsewhere}"
+        print(said(told), file=sys.stderr)
         folder = elsewhere
         _prepare(folder)
     return folder

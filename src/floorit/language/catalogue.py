@@ -19,7 +19,8 @@ import polib
 _SLOT = re.compile(r"\{(\d)(:raw)?\}")
 _JOINT = re.compile(r"\{0\}([^{}A-Za-z]+)\{1\}")  # an entry that only joins two texts
 _LETTERS = re.compile(r"[A-Za-z]+")
-_CODE = re.compile(r"[\ue000-\uf8ff]|`[^`]*`|\S+:\d+  \S+(?: -> \S+)?$")  # an element of a page, code, a place and its function
+# What is no English: code, a place and the function that is named after it, other scripts.
+_CODE = re.compile(r"`[^`]*`|\S+:\d+  \S+(?: -> \S+)?$|[^\x00-\x7f]")
 _WORD = re.compile(r"[A-Za-z][a-z]+(?:'s|s'|/s)?")
 _NESTED = re.compile(r"`[^`]*`|\([^()]*\)")
 _DIVIDES = re.compile(r" · |  |[.;:,] ")
@@ -30,6 +31,9 @@ _WIDE = {",": "\uff0c", ";": "\uff1b", ":": "\uff1a"}
 _NAMES = frozenset("ms min torch floorit numpy Python".split())  # words that are no English
 _FEW = 8  # letters: an entry with fewer of its own must be sure of all that it joins
 _NAME = 3  # English words: a name hardly has more
+# A text that could be divided more often, or takes more looks at its parts, is none of ours.
+_PARTS, _LOOKS = 60, 1_500
+_KEPT = 20_000  # texts that are remembered
 _MIXED = 0.34  # of its words left in English: a text is better left alone than half translated
 
 
@@ -58,9 +62,18 @@ class Catalogue:
         self._known = {source: target for source, target in plain.items() if not _SLOT.search(source)}
         self._shapes = _by_word({source: target for source, target in plain.items() if _SLOT.search(source)})
         self._said: dict[str, Said] = {}
+        self._looks = 0
 
     def say(self, text: str) -> Said:
         """A text, or as much of it as is known; as it is where that is too little."""
+        if "\n" in text:
+            lines = [self.say(line) for line in text.split("\n")]
+            return Said("\n".join(line.text for line in lines), sum(line.left for line in lines))
+        if len(_DIVIDES.findall(text)) > _PARTS:
+            return Said(text, english(text))
+        if len(self._said) > _KEPT or self._looks > _LOOKS:  # then some were not looked at to the end
+            self._said.clear()
+        self._looks = 0
         made = self._part(text)
         return made if made.left <= _MIXED * english(text) else Said(text, english(text))
 
@@ -86,7 +99,8 @@ class Catalogue:
         if text in self._known:
             return Said(self._known[text], 0)
         least, best = english(text), None
-        if not least:
+        self._looks += 1
+        if not least or self._looks > _LOOKS:
             return None
         words = {"", *_LETTERS.findall(text)}
         shapes = sorted((shape for word in words for shape in self._shapes.get(word, ())), key=_by_weight)

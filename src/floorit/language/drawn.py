@@ -10,7 +10,6 @@ from rich.text import Text
 from floorit.language import ENGLISH, in_use, said
 from floorit.language.catalogue import english
 
-
 SOURCE = Style(dim=True, meta={"verbatim": True})  # of a line of the user's program
 
 

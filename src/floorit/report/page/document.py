@@ -60,8 +60,8 @@ def _texts(data: object) -> Iterator[str]:
 def in_script(data: object) -> Markup:
     """As JSON that can stand in an element of HTML, whatever strings are in it."""
     text = msgspec.json.encode(data).decode()
-    for character, escape in _ESCAPES.items():
-        text = text.replace(character, escape)
+    for character, instead in _ESCAPES.items():
+        text = text.replace(character, instead)
     return Markup(text)
 
 
