@@ -33,6 +33,7 @@ examples:
   floorit run -- python -m mypkg.train --config c.yaml
   floorit run torchrun --nproc-per-node 2 train.py
   floorit run bash scripts/train.sh
+  floorit run --lang zh-TW train.py
 
 The program runs as it would without floorit: same arguments, same output, same exit code.
 What floorit says goes to stderr. --json puts the report on stdout after the program has ended, below what the
@@ -71,6 +72,7 @@ examples:
   floorit report floorit-runs/train-20261115-101500
   floorit report --html                   writes report.html there
   floorit report --markdown > result.md
+  floorit report --lang zh-CN --html
   floorit report --csv floorit-runs/train-20261115-101500 > steps.csv
   floorit report --trace steps.json       open it in ui.perfetto.dev or chrome://tracing
 """
