@@ -24,7 +24,7 @@ _CODE = re.compile(r"`[^`]*`|\S+:\d+  \S+(?: -> \S+)?$|[^\x00-\x7f]")
 _WORD = re.compile(r"[A-Za-z][a-z]+(?:'s|s'|/s)?")
 _NESTED = re.compile(r"`[^`]*`|\([^()]*\)")
 _DIVIDES = re.compile(r" · |  |[.;:,] ")
-_LISTS = re.compile(r" · |  |[;,] ")
+_LISTS = re.compile(r" · |[;,] ")
 _BEFORE = re.compile(r"[,;:] ")
 _SENTENCE = re.compile(r"[a-zA-Z][a-z]|A [a-z]")
 _WIDE = {",": "\uff0c", ";": "\uff1b", ":": "\uff1a"}
@@ -58,7 +58,7 @@ class Catalogue:
     """All entries of one language."""
 
     def __init__(self, entries: dict[str, str]) -> None:
-        plain = {_plain(source): target for source, target in entries.items()}
+        plain = {_plain(source): target.rstrip("\u3002") for source, target in entries.items()}
         self._known = {source: target for source, target in plain.items() if not _SLOT.search(source)}
         self._shapes = _by_word({source: target for source, target in plain.items() if _SLOT.search(source)})
         self._said: dict[str, Said] = {}
@@ -92,8 +92,9 @@ class Catalogue:
             return rest._replace(text=_WIDE[core[0]] + rest.text)
         made = self._best(_plain(core), core)
         if made is None:
-            return Said(core, left := english(core), 0, bool(left and _DIVIDES.search(_flat(core))))
-        return made._replace(text=made.text.rstrip("\u3002") + "\u3002") if _is_closed(core) else made
+            left = english(core)
+            return Said(core, left, 0, (_DIVIDES if left else _LISTS).search(_flat(core)) is not None)
+        return made._replace(text=made.text + "\u3002") if _is_closed(core) else made
 
     def _best(self, text: str, original: str) -> Said | None:
         if text in self._known:
@@ -191,8 +192,9 @@ def _patterns(pieces: tuple[str, ...]) -> list[re.Pattern[str]]:
 
 
 def _is_whole(slot: str) -> bool:
-    """Whether it has both ends of all that it opens or closes."""
-    return slot.count("`") % 2 == 0 and _flat(slot).count("(") == _flat(slot).count(")") == 0
+    """Whether it has both ends of all that it opens or closes, and does not end where something must follow."""
+    flat = _flat(slot)
+    return not (slot.count("`") % 2 or "(" in flat or ")" in flat or flat.rstrip().endswith((",", ";")))
 
 
 def _flat(text: str) -> str:

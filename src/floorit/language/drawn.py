@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -23,6 +24,8 @@ def drawn(what: RenderableType) -> RenderableType:
         return what
     if isinstance(what, Group):
         return Group(*map(drawn, what.renderables))
+    if isinstance(what, Padding):
+        return Padding(drawn(what.renderable), (what.top, what.right, what.bottom, what.left))
     if isinstance(what, Table):
         return _table(what)
     if isinstance(what, Text):
