@@ -121,10 +121,19 @@ class Catalogue:
         text, left, doubt = pieces[0], 0, 0
         for number, is_raw, after in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
             slot = _verbatim(slots[int(number)]) if is_raw else self._part(slots[int(number)])
-            text = text + slot.text + after if shape.joint else _joined(_joined(text, slot.text), after)
+            if shape.joint:
+                text += _listed(slot) + after
+            else:
+                text = _joined(_joined(text, slot.text), after)
             left += slot.left
             doubt += slot.doubt + (slot.is_joined and not shape.joint)
         return Said(text, left, doubt, bool(shape.joint))
+
+
+def _listed(part: Said) -> str:
+    """Of a list: names that need no translation are joined as the rest is."""
+    is_plain = not part.left and _flat(part.text) == part.text
+    return part.text.replace(", ", _WIDE[","]) if is_plain else part.text
 
 
 def _verbatim(slot: str) -> Said:
@@ -192,9 +201,10 @@ def _patterns(pieces: tuple[str, ...]) -> list[re.Pattern[str]]:
 
 
 def _is_whole(slot: str) -> bool:
-    """Whether it has both ends of all that it opens or closes, and does not end where something must follow."""
-    flat = _flat(slot)
-    return not (slot.count("`") % 2 or "(" in flat or ")" in flat or flat.rstrip().endswith((",", ";")))
+    """Whether it has both ends of all that it opens or closes, and no end where something must follow."""
+    text, flat = slot.strip(), _flat(slot)
+    is_torn = text.endswith((",", ";", "·")) or text.startswith("·")
+    return not (is_torn or text.count("`") % 2 or "(" in flat or ")" in flat)
 
 
 def _flat(text: str) -> str:

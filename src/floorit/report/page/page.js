@@ -218,7 +218,7 @@
   const MARKS = [[say("measured, with its interval"), "accent"], [say("each pair of runs"), "quiet"], [say("predicted"), "other"], [say("too little to be claimed"), "line"]];
   const times = (value) => value.toFixed(2) + "\u00d7";
   function changesOption() {
-    const { changes } = data, names = changes.map((change) => (change.on ? say("{0} on {1}", change.name, change.on) : change.name));
+    const { changes } = data, names = changes.map((change) => (change.on ? say("{0} on top of {1}", change.name, change.on) : change.name));
     const seen = changes.flatMap((change) => [change.speedup, change.predicted].filter(Boolean).map((e) => e.value).concat(change.ratios));
     const [least, most] = [Math.min(0.95, ...seen), Math.max(1.05, ...seen)], room = 0.12 * (most - least);
     const spans = (of, name, width) => ({
@@ -270,7 +270,7 @@
       xAxis: axis({ type: "value", min: 0, max: Math.max(...sides.map((side) => paces[side].ends.at(-1))), name: say("time of steps that count"), nameLocation: "middle", nameGap: 26, splitLine: { show: false }, axisLabel: { color: colour("quiet"), formatter: seconds, hideOverlap: true, showMaxLabel: false } }),
       yAxis: axis({ type: "value", min: 0, max: cut, axisLabel: { color: colour("quiet"), formatter: seconds, showMaxLabel: false } }),
       dataZoom: zooms({ xAxisIndex: 0 }),
-      tooltip: tooltip({ trigger: "axis", formatter: (items) => items.map(({ seriesId, value }) => line(RUNS[seriesId][1], say("{0} at {1}", RUNS[seriesId][0], seconds(value[0])), say("{0} a {1}", seconds(value[1]), say(per)))).join("") }),
+      tooltip: tooltip({ trigger: "axis", formatter: (items) => items.map(({ seriesId, value }) => line(RUNS[seriesId][1], `${RUNS[seriesId][0]}, ${seconds(value[0])}`, per === "step" ? say("{0} a step", seconds(value[1])) : say("{0} a sample", seconds(value[1])))).join("") }),
       series: sides.map((side) => ({
         id: side, name: RUNS[side][0], type: "line", step: "start", symbol: "none", color: colour(RUNS[side][1]), emphasis: { disabled: true },
         lineStyle: { width: 1.6 }, data: [[0, paces[side].means[0]], ...paces[side].ends.map((end, bin) => [end, paces[side].means[bin]])],
