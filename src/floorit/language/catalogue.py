@@ -127,7 +127,12 @@ class Catalogue:
                 text = _joined(_joined(text, slot.text), after)
             left += slot.left
             doubt += slot.doubt + (slot.is_joined and not shape.joint)
-        return Said(text, left, doubt, bool(shape.joint))
+        return Said(text, left, doubt, bool(shape.joint) or _is_label(shape))
+
+
+def _is_label(shape: _Entry) -> bool:
+    """Whether it only says what the text after it is of."""
+    return len(shape.pieces) == 2 and shape.pieces[0].endswith(": ") and not shape.pieces[1]
 
 
 def _listed(part: Said) -> str:
