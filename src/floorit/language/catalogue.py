@@ -24,13 +24,14 @@ _CODE = re.compile(r"`[^`]*`|\S+:\d+  \S+(?: -> \S+)?$|[^\x00-\x7f]")
 _WORD = re.compile(r"[A-Za-z][a-z]+(?:'s|s'|/s)?")
 _NESTED = re.compile(r"`[^`]*`|\([^()]*\)")
 _DIVIDES = re.compile(r" · |  |[.;:,] ")
-_LISTS = re.compile(r" · |[;,] ")
+_JOINS = re.compile(r" · |[;:,] ")  # in a text of names and figures
+_LISTS = re.compile(r" · |[;,] ")  # in what is not ours
 _BEFORE = re.compile(r"[,;:] ")
 _SENTENCE = re.compile(r"[a-zA-Z][a-z]|A [a-z]")
 _WIDE = {",": "\uff0c", ";": "\uff1b", ":": "\uff1a"}
 _NAMES = frozenset("ms min torch floorit numpy Python".split())  # words that are no English
 _FEW = 8  # letters: an entry with fewer of its own must be sure of all that it joins
-_NAME = 3  # English words: a name hardly has more
+_NAME = 1  # English word: a name hardly has more
 # A text that could be divided more often, or takes more looks at its parts, is none of ours.
 _PARTS, _LOOKS = 60, 1_500
 _KEPT = 20_000  # texts that are remembered
@@ -93,7 +94,7 @@ class Catalogue:
         made = self._best(_plain(core), core)
         if made is None:
             left = english(core)
-            return Said(core, left, 0, (_DIVIDES if left else _LISTS).search(_flat(core)) is not None)
+            return Said(core, left, 0, (_DIVIDES if left else _JOINS).search(_flat(core)) is not None)
         return made._replace(text=made.text + "\u3002") if _is_closed(core) else made
 
     def _best(self, text: str, original: str) -> Said | None:
