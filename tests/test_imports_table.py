@@ -15,6 +15,7 @@ MAY_IMPORT = {
     "__init__": set(),
     "__main__": {"cli"},
     "errors": set(),
+    "language": set(),
     "record": set(),  # runs in the user's process
     "stats": set(),
     "clock": {"record"},  # only record.wire, see below
@@ -32,18 +33,18 @@ MAY_IMPORT = {
     "declared": {"events", "record"},
     "headroom": {"events"},
     "usage": {"events"},
-    "scan": {"declared", "record"},  # of the recorder only which keys mean a setting
+    "scan": {"declared", "language", "record"},  # of the recorder only which keys mean a setting
     "runfile": {"analyse", "declared", "events", "hardware", "scan"},
     "analyse": {"declared", "events", "replay", "scan", "stats", "record", "vitals"},
     "diagnose": {"analyse", "events", "replay", "stats", "record"},
     "fixes": {"analyse", "stats"},
     "plan": {"analyse", "diagnose", "fixes", "stats"},
     "report": {
-        *("analyse", "diagnose", "events", "fixes", "hardware", "plan"),
+        *("analyse", "diagnose", "events", "fixes", "hardware", "language", "plan"),
         *("runfile", "stats", "truth", "record", "vitals"),
     },
-    "compare": {"analyse", "events", "fixes", "hardware", "report", "runfile", "stats"},
-    "watch": {"analyse", "declared", "events", "report", "runfile", "stats", "vitals"},
+    "compare": {"analyse", "events", "fixes", "hardware", "language", "report", "runfile", "stats"},
+    "watch": {"analyse", "declared", "events", "language", "report", "runfile", "stats", "vitals"},
     "launch": {"record", "hardware", "runfile"},
     "apart": set(),
     "imagebench": set(),  # a script of its own, run by the program's Python
@@ -53,14 +54,14 @@ MAY_IMPORT = {
     "sandbox": {"apart"},
     "floorrun": {"analyse", "events", "launch", "live", "rates", "record", "replay", "runfile", "sandbox"},
     "trial": {
-        *("analyse", "declared", "events", "fixes", "hardware", "launch", "live"),
+        *("analyse", "declared", "events", "fixes", "hardware", "language", "launch", "live"),
         *("record", "report", "runfile", "sandbox", "stats"),
     },
-    "live": {"analyse", "events", "replay", "record"},
+    "live": {"analyse", "events", "language", "replay", "record"},
     "recipe": {"fixes"},
-    "tune": {"analyse", "events", "fixes", "recipe", "report", "runfile", "scan", "stats", "trial"},
-    "demo": {"truth"},
-    "commandline": {"__init__", "demo", "fixes", "trial", "truth", "tune"},
+    "tune": {"analyse", "events", "fixes", "language", "recipe", "report", "runfile", "scan", "stats", "trial"},
+    "demo": {"language", "truth"},
+    "commandline": {"__init__", "demo", "fixes", "language", "trial", "truth", "tune"},
     "cli": {
         "analyse",
         "commandline",
@@ -70,6 +71,7 @@ MAY_IMPORT = {
         "events",
         "fixes",
         "headroom",
+        "language",
         "launch",
         "live",
         "hardware",
@@ -99,6 +101,7 @@ MAY_INSTALL = {
     "player": {"numpy"},
     "events": {"msgspec", "numpy"},
     "truth": {"msgspec"},
+    "language": {"polib", "rich"},
     "hardware": {"msgspec", "psutil", "pynvml"},
     "vitals": {"msgspec"},
     "telemetry": {"msgspec", "psutil", "pynvml"},
@@ -123,7 +126,7 @@ MAY_INSTALL = {
     "tune": {"libcst", "msgspec", "rich"},
     "imagebench": {"PIL", "cv2", "numpy", "torch", "torchvision"},
     "imagecosts": {"msgspec"},
-    "live": {"numpy"},
+    "live": {"numpy", "rich"},
     "demo": {"msgspec"},
     "cli": {"msgspec", "rich"},
 }
@@ -131,7 +134,7 @@ MAY_INSTALL = {
 # Pure: values in, values out. No torch, no other process, no clock.
 PURE = (
     *("clock", "replay", "tables", "patterns", "player", "events", "stats", "truth", "vitals", "declared", "analyse"),
-    *("diagnose", "fixes", "plan", "report", "compare"),
+    *("diagnose", "fixes", "plan", "language", "report", "compare"),
 )
 IMPURE_MODULES = {"torch", "subprocess", "time", "datetime", "random", "socket", "threading", "multiprocessing"}
 

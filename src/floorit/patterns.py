@@ -78,7 +78,10 @@ class Marked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Landing(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of a look or a line that falls on an event: by the event, with the one before them all first."""
+    """What becomes of a look or a line that falls on an event: by the event, with the one before them all first.
+
+    Of looks there are as many again, for those that fall before the part that an event takes of the interval.
+    """
 
     order: Ints  # in which they are told; NOT_TOLD: not at all
     phase: Ints
@@ -130,16 +133,19 @@ _NUMBER_AT = np.zeros(wire.KIND + 1, np.int64)
 _UP_TO = np.zeros(wire.KIND + 1, np.int64)
 _NUMBER_AT[wire.NEXT_OUT], _UP_TO[wire.NEXT_OUT] = SHIFT, 2
 _NUMBER_AT[wire.MODEL_IN], _UP_TO[wire.MODEL_IN] = SHIFT + wire.SAMPLES_SHIFT, 1
+_NEXT = (wire.NEXT_IN, wire.NEXT_FRESH_IN)
 
 
 def plain(words: Ints) -> Ints:
-    """The words without what only is passed on."""
+    """The words without what only is passed on; where a batch is asked for, whether of the pass that was asked last."""
     some = np.flatnonzero(_PASSES_ON[words & wire.KIND])
     short = words[some]
     kinds = short & wire.KIND
     at = _NUMBER_AT[kinds]
     decides = words.copy()
     decides[some] = short & _DECIDES[kinds] | np.minimum(short >> at, _UP_TO[kinds]) << at
+    asks = some[np.isin(kinds, _NEXT)]
+    decides[asks] |= (np.diff(words[asks] >> SHIFT, prepend=-1) == 0).astype(np.int64) << SHIFT
     return decides
 
 
@@ -159,6 +165,8 @@ def learn(state: State, words: Sequence[int]) -> Effect | None:
     replay.nap.flags = state.nap_flags
     times, played, leaves = _with_times(words)
     for event, time in enumerate(times):
+        if event in leaves:
+            replay.look(time - (played[2 * event + 1] >> SHIFT), len(words) + 1 + event, 0)
         replay.look(time, event, 0)
         replay.line(time, event + _LINE)
     replay.feed(played)
@@ -175,7 +183,7 @@ def learn(state: State, words: Sequence[int]) -> Effect | None:
             for n in replay.named
         ],
         marked=[Marked(event=events[at], row=row, phases=phases) for at, (row, phases) in replay.unread.items()],
-        looks=_told(len(words), [(k.stack, k.phase, k.iterator, k.stack) for k in replay.looks]),
+        looks=_in_turn(_told(2 * len(words) + 1, [(k.stack, k.phase, k.iterator, k.stack) for k in replay.looks])),
         lines=_told(
             len(words),
             [(s.place - _LINE, s.phase, s.iterator, events[s.time]) for s in replay.stretches if s.phase == OTHER],
@@ -188,7 +196,7 @@ def learn(state: State, words: Sequence[int]) -> Effect | None:
 
 def _with_times(words: Sequence[int]) -> tuple[list[int], list[int], tuple[int, ...]]:
     """When each event happens, the log of it, and which events cut the interval before them in two."""
-    now, interval, times, played, leaves = 0, 1, [], [], []
+    now, interval, times, played, leaves, asked = 0, 1, [], [], [], CARRIED
     for event, word in enumerate(words):
         now += interval
         interval <<= _BITS
@@ -199,13 +207,16 @@ def _with_times(words: Sequence[int]) -> tuple[list[int], list[int], tuple[int, 
             now += interval
             interval <<= _BITS
         times.append(now)
+        if kind in _NEXT:
+            asked = asked if word >> SHIFT else event + 1
+            word = asked << SHIFT | kind
         played += [now, _numbered(word, kind, event)]
     return times, played, tuple(leaves)
 
 
 def _numbered(word: int, kind: int, event: int) -> int:
     """The word with numbers of which it can be told that they came from this event."""
-    if kind in (wire.READY, wire.NEXT_IN, wire.NEXT_FRESH_IN):
+    if kind == wire.READY:
         return event + 1 << SHIFT | kind
     many = 1 << _BITS * event
     if kind == wire.NEXT_OUT and word >> SHIFT > 1:
@@ -256,3 +267,10 @@ def _told(length: int, told: list[tuple[int, int, int, int]]) -> Landing:
     for order, (fell_on, phase, iterator, event) in enumerate(told):
         table[:, fell_on - CARRIED] = (order, phase, _source(iterator, 0), event)
     return Landing(order=table[0], phase=table[1], iterator=table[2], event=table[3])
+
+
+def _in_turn(looks: Landing) -> Landing:
+    """Looks at both parts of an interval that an event cuts in two, where both are told at once: as they come in."""
+    late, early = np.split(looks.order, 2)
+    early[early == late - 1] += 1
+    return looks

@@ -20,6 +20,7 @@ from floorit.tables import NANO, Rows
 
 EVENT = 16  # bytes
 NEVER = np.iinfo(np.int64).max
+NEAR = 10**6  # nanoseconds by which two threads may tell of what they did in the wrong order
 UNUSUAL = -1  # number of a sequence that must be played
 WORTH = 8  # sequences of events, one after the other: fewer are played as fast one by one
 MOST_LET_PASS = 1 << 10  # sequences, where attempts to leap fail again and again
@@ -253,7 +254,7 @@ def _on_events(times: Ints, lines: Ints, came: Ints) -> tuple[Ints, Ints, Ints]:
     events, places = order[found[fits]], places[fits]
     by_event = np.argsort(events, kind="stable")
     last = by_event[np.diff(events[by_event], append=NEVER) > 0]
-    return events[last], places[last], lines[at > ordered[-2]]
+    return events[last], places[last], lines[~fits & (at > ordered[-2] - NEAR)]
 
 
 def _reached(times: Ints, looks: Ints, came: Ints) -> Ints:
@@ -445,11 +446,22 @@ class _Leap:
     def _looks(self) -> Rows:
         events, looks = self._part.looks_between(self._begin, self._end)
         sequence = np.searchsorted(self._starts, events, "right") - 1
-        which, phase, iterator, _ = self._landed([effect.looks for effect in self._effects], events, sequence)
+        early = self._before_leaves(events, looks[:, 0]) * (
+            self._of_each([e.length for e in self._effects])[sequence] + 1
+        )
+        which, phase, iterator, _ = self._landed([effect.looks for effect in self._effects], events + early, sequence)
         table = np.zeros(len(which), tables.LOOK)
         table["time"], table["stack"], table["leaf"] = looks[which].T
         table["phase"], table["iterator"] = phase, iterator
         return table
+
+    def _before_leaves(self, events: Ints, times: Ints) -> Ints:
+        """Whether each moment lies before the part that the event after it takes of the interval."""
+        words, ends = self._part.words[events], self._part.times[events]
+        is_leaf = np.isin(words & wire.KIND, range(wire.LEAF, wire.LEAF + len(PHASES)))
+        since = np.maximum(ends - (words >> SHIFT), self._part.times[events - 1])
+        early: Ints = (is_leaf & (times <= since)).astype(np.int64)
+        return early
 
     def _stretches(self) -> tuple[Rows, int]:
         """What passed since lines of the program's own code; the line of the last event."""

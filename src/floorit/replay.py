@@ -247,7 +247,7 @@ class Replay:
         begun = row.samples or row.optimizers or row.backwards or row.steps or any(clock.spent) or self._named
         waits = self._pending_looks or self._pending_stretches or self._pending_spans or self._coming
         is_marked = self._in_window or self._marked is not None or self._ready != NO_QUEUE
-        if begun or waits or is_marked or self._worked or self._resumed or self._stepped:
+        if begun or waits or is_marked or self._worked or self._resumed or self._stepped or self._called:
             return None
         return State(
             open=tuple(clock.open),
@@ -281,7 +281,7 @@ class Replay:
         self._batch_since_step, self._border_since_backward = state.batch_since_step, state.border_since_backward
         self._is_counted, self._was_loss = state.is_counted, state.was_loss
         self._is_between, self._naps = state.is_between, state.naps
-        self._worked = self._resumed = self._stepped = None
+        self._worked = self._resumed = self._stepped = self._called = self._presumed = None
 
     def point(self) -> Point:
         """The times and numbers that belong to its state."""

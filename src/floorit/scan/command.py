@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from floorit.language import said
 from floorit.scan import output
 from floorit.scan.preferences import Preferences, settled
 from floorit.scan.rules import ALL
@@ -35,4 +36,5 @@ def _mend(options: argparse.Namespace, wanted: Preferences) -> None:
             sys.stdout.write(change.diff())
         if options.fix:
             change.write()
-            print(f"floorit: {output.plural(change.count, 'place')} changed in {change.file}", file=sys.stderr)
+            told = f"floorit: {output.plural(change.count, 'place')} changed in {change.file}"
+            print(said(told), file=sys.stderr)

@@ -21,6 +21,7 @@ from floorit.events import read_record
 from floorit.fixes import asked
 from floorit.fixes.fix import Known, Risk
 from floorit.fixes.values import Value
+from floorit.language import said
 from floorit.report import build
 from floorit.report.words import duration
 from floorit.runfile import RECORD
@@ -346,7 +347,7 @@ class Search:
     def _say(self, text: str) -> None:
         if not self._wanted.terms.quiet:
             left = max(self._wanted.terms.budget - self._spent, 0.0)
-            print(f"floorit: {text} ({duration(left)} of the budget left)", file=self._stream, flush=True)
+            print(said(f"floorit: {text} ({duration(left)} of the budget left)"), file=self._stream, flush=True)
 
 
 def _stage_folder(folder: Path, number: int) -> Path:
