@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from floorit.language import said
@@ -18,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
         output.show(output.render_rules(ALL), sys.stdout)
         return 0
     wanted = settled(options.paths, options.select, options.ignore, options.exclude)
-    result = scan(options.paths, wanted.rules(), wanted.exclude)
+    result = scan(options.paths, wanted.rules(), wanted.exclude, processes=_cores())
     if options.diff or options.fix:
         _mend(options, wanted)
     if options.json:
@@ -26,6 +27,10 @@ def run(options: argparse.Namespace) -> int:
     elif not options.diff:
         output.show(output.render(result), sys.stdout)
     return 1 if (result.findings or result.problems) and not options.exit_zero else 0
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 def _mend(options: argparse.Namespace, wanted: Preferences) -> None:

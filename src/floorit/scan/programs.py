@@ -25,15 +25,17 @@ _GOES_ON = re.compile(
     r"fit|learn|run|main|launch|spawn|solve|solver|optimi[sz]e|start|experiment|runner|worker|step|cli|app"
 )
 Finder: TypeAlias = "Callable[[Heat, Source], ast.AST | None]"  # of something in one file
+_Found: TypeAlias = "dict[tuple[Finder, Source], ast.AST | None]"
 
 
 class Program:
     """One of them."""
 
     def __init__(
-        self, entry: Source, sources: frozenset[Source], is_sure: bool, heat: Heat, settings: Settings
+        self, entry: Source, sources: frozenset[Source], is_sure: bool, heat: Heat, settings: Settings, found: _Found
     ) -> None:
         self.entry, self.sources = entry, sources
+        self._found = found  # in files, which several programs have
         self.is_sure = is_sure  # that all these files are part of it
         self._heat, self._settings = heat, settings
         self._named: dict[re.Pattern[str], bool] = {}
@@ -58,9 +60,14 @@ class Program:
     def first(self, finder: Finder) -> tuple[Source, ast.AST] | None:
         """The first place, in the order of its files, at which something is found."""
         if finder not in self._first:
-            places = ((source, finder(self._heat, source)) for source in self.in_order)
+            places = ((source, self._find(finder, source)) for source in self.in_order)
             self._first[finder] = next(((source, node) for source, node in places if node is not None), None)
         return self._first[finder]
+
+    def _find(self, finder: Finder, source: Source) -> ast.AST | None:
+        if (finder, source) not in self._found:
+            self._found[finder, source] = finder(self._heat, source)
+        return self._found[finder, source]
 
     @cached_property
     def uses_gpu(self) -> bool:
@@ -122,8 +129,9 @@ class Programs:
         everything = frozenset(s for s in project.sources if not _has_other_purpose(s) and s not in others)
         if any(reached is None and is_run(entry) for entry, reached in entries):
             entries = [(entry, reached) for entry, reached in entries if is_run(entry)]  # it imports the others
+        kept: _Found = {}
         self.all = [
-            Program(entry, reached or everything, reached is not None, heat, settings)
+            Program(entry, reached or everything, reached is not None, heat, settings, kept)
             for entry, reached in entries
             if (reached or everything) & heat.training
         ]

@@ -33,6 +33,8 @@ _SMALL = 640  # pixels: photographs are larger, as cameras and most image sets h
 
 def _threads(scene: Scene) -> Iterator[Match]:
     """Once a program, at the first such call of its datasets."""
+    if _threaded_call(scene.heat, scene.source) is None:
+        return
     programs = [program for program in scene.programs.of(scene.source) if not _limits_threads(program)]
     if not any(_has_workers(scene, program) for program in programs):
         return
