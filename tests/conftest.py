@@ -133,7 +133,7 @@ class Runs:
 
     def _run(self, truth: Truth, mode: str, place: Path) -> Ran:
         command, planted, cwd = truth.command(), place / "planted.json", place / "cwd"
-        cwd.mkdir()
+        cwd.mkdir(exist_ok=True)  # it is there where a run could not be started: the next test is to be told why, too
         if mode == "bare":
             words = command if truth.get("launcher") else [PYTHON, *command]
             ended = execute(words, cwd, PLANTED_OUT=str(planted))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from floorit.analyse.gpu import Gpu, Idle
 from floorit.analyse.input import Workers
-from floorit.analyse.ledger import Entry
+from floorit.analyse.ledger import HOST_AHEAD, Entry
 from floorit.analyse.needs import Needs, find
 from floorit.stats import Estimate
 
@@ -38,6 +38,8 @@ class Program:
     workers: int = 0
     prefetch: int = 2
     syncs: int = 0  # blocking calls a step: the last at its end, the others inside of the forward pass
+    draws_seconds: float = 0.0  # of the program's own, at the end of a step
+    draws_every: int = 0  # steps; 0: never
     eval_seconds: float = 0.0
     eval_every: int = 0  # steps; 0: never
     epoch: int = 0  # steps of a pass over the data; 0: all are one
@@ -143,6 +145,8 @@ def play(program: Program) -> _Run:
         else:
             run.pass_time("data_wait", run.now + program.batch)
         run.step()
+        if program.draws_every and (step + 1) % program.draws_every == 0:
+            run.pass_time("other", run.now + program.draws_seconds)
         if program.eval_every and (step + 1) % program.eval_every == 0:
             run.pass_time("eval", run.now + program.eval_seconds)
     return run
@@ -153,6 +157,14 @@ def seconds(program: Program) -> float:
     return play(program).now / program.steps
 
 
+def _bursts(program: Program, mean: float) -> float:
+    """A step of what is drawn now and then, beyond two steps without."""
+    if not program.draws_every:
+        return 0.0
+    usual = mean - program.draws_seconds / program.draws_every
+    return max(program.draws_seconds - HOST_AHEAD * usual, 0.0) / program.draws_every
+
+
 def needs(program: Program, window: bool = True) -> Needs:
     """What a report of the program says."""
     run = play(program)
@@ -160,7 +172,14 @@ def needs(program: Program, window: bool = True) -> Needs:
     steps = program.steps
     device = {phase: s / steps for phase, s in run.device.items()} if program.gpu is not None else {}
     ledger = [
-        Entry(phase=phase, seconds=s / steps, share=s / run.now, gpu_seconds=device.get(phase), where=[])
+        Entry(
+            phase=phase,
+            seconds=s / steps,
+            share=s / run.now,
+            gpu_seconds=device.get(phase),
+            where=[],
+            bursts=_bursts(program, mean) if phase == "other" else 0.0,
+        )
         for phase, s in run.spent.items()
     ]
     within = run.now - run.spent.get("eval", 0.0)

@@ -250,6 +250,27 @@ def test_waits_for_data_that_the_window_missed_are_idle_time_too():
     assert shares(again) == pytest.approx(shares(usual))
 
 
+def test_what_the_program_does_in_every_so_many_steps_is_idle_time_too():
+    """Of a step of 30 ms, 20 are the program's own code, which the window saw nothing of."""
+    watched = Made().kernel(2, 4, 1).kernel(6, 10, 5).examine()
+    line = ledger.Line(file="train.py", line=7, function="plot", share=1.0, inside=None)
+    own = ledger.Entry(phase="other", seconds=0.020, share=0.0, gpu_seconds=None, where=[line])
+    drawn = ledger.Ledger(mean=0.030, entries=[own], looks={})
+    met = watched.watched_own["other"]
+    usual = gpu.in_usual_step(watched, 0.006, 0.030, drawn)
+    before, after = {i.cause: i for i in watched.idle}, {i.cause: i for i in usual.idle}
+    assert usual.idle[0].cause == "other"
+    assert usual.idle[0].where == [line]
+    assert usual.idle[0].phases["other"] * usual.idle[0].seconds >= 0.020 - met
+    assert sum(i.seconds for i in usual.idle) == pytest.approx(0.024)
+    for cause in set(before) - {"other"}:  # what is left is shared as it was
+        assert after[cause].seconds / before[cause].seconds == pytest.approx(
+            (0.024 - (0.020 - met)) / sum(i.seconds for i in watched.idle)
+        )
+    again = gpu.in_usual_step(usual, 0.006, 0.030, drawn)
+    assert shares(again) == pytest.approx(shares(usual))
+
+
 def test_the_ledger_does_not_count_the_steps_of_the_window():
     found = iterations.find(Made(steps=3).process())
     assert found.count == 9

@@ -86,6 +86,8 @@ def test_each_is_described() -> None:
 STARVED = CPU.but(batch=0.300, workers=2)
 # Nine tenths of a batch are putting it together, which is not the same for any two.
 COLLATING = {"fetch_seconds": 0.030, "collate_seconds": Estimate(value=0.270, low=0.27, high=0.27, n=100)}
+# Nothing is waited for but the taking over of a batch.
+READY = {"prefetch": 2, "queue_mean": 3.9}
 # A file is read in `load`; most of a sample is made of it elsewhere, at random.
 READING = Operation(
     name="cv2.imread",
@@ -156,6 +158,8 @@ REASONS = [
     ("workers", msgspec.structs.replace(known(CPU), workers=None), "no DataLoader"),
     ("prefetch", known(STARVED), "100% busy"),
     ("prefetch", known(CPU.but(batch=0.037)), "without workers"),
+    ("prefetch", known(STARVED, loader={**READY, "busy_share": 0.1}), "3.9 of at most 4 batches are ready"),
+    ("workers", known(STARVED, loader=READY), "none is made too late"),
     ("persistent", known(STARVED, settings={"persistent_workers": True}), "already"),
     ("persistent", known(STARVED), "started once"),
     ("persistent", known(CPU), "no workers"),
@@ -163,6 +167,7 @@ REASONS = [
     ("in-order", known(CPU.but(batch=0.2, workers=1)), "fewer than two"),
     ("decode-cache", known(STARVED), "was not seen"),
     ("pin", known(CPU), "does not use a GPU"),
+    ("pin", known(CPU, settings={"pin_memory": True}), "does not use a GPU"),
     ("pin", known(COPYING, loader={"pinned": True}), "already"),
     ("pin", known(GPU), "copies to the GPU take 0 µs"),
     ("async-copy", known(COPYING), "pin first"),

@@ -81,8 +81,8 @@ def test_closes(tmp_path: Path, script: str) -> None:
     if script != "amp_scaler.py":  # between its epochs lies more than the script's clock saw in a step
         assert report["step"]["mean"] == pytest.approx(sum(after) / len(after), rel=0.02)
     assert sum(entry["seconds"] for entry in report["ledger"]) == pytest.approx(report["step"]["mean"], rel=0.02)
-    device = sum(entry["gpu_seconds"] or 0 for entry in report["ledger"])
-    assert device == pytest.approx(report["step"]["seconds"]["value"], rel=0.1)
+    device = {entry["phase"]: entry["gpu_seconds"] or 0 for entry in report["ledger"]}
+    assert sum(device.values()) == pytest.approx(report["step"]["mean"], rel=0.02)
 
 
 def test_planted_sync_and_copy(tmp_path: Path) -> None:
@@ -105,6 +105,16 @@ def test_recompute_is_its_own_phase(tmp_path: Path) -> None:
         folder.mkdir()
         report, _, _ = _recorded(folder, "recompute.py", REENTRANT=reentrant)
         assert _phase(report, "recompute") > 0.3 * _phase(report, "forward")
+
+
+def test_the_devices_time_is_divided_as_by_the_scripts_own_events(tmp_path: Path) -> None:
+    report, _, times = _recorded(tmp_path, "recompute.py", "--no-window", STEPS="600")  # some of them are marked
+    device = {entry["phase"]: entry["gpu_seconds"] or 0 for entry in report["ledger"]}
+    skip = report["run"]["warmup_steps"]
+    phases = {"forward": ("forward",), "backward": ("loss", "backward", "recompute"), "optimizer": ("optimizer",)}
+    for own, parts in phases.items():
+        expected = sum(times[own][skip:]) / len(times[own][skip:])
+        assert sum(device.get(part, 0) for part in parts) == pytest.approx(expected, rel=0.1), own
 
 
 # -- the kernel window ---------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from floorit import events, replay
 from floorit.analyse import iterations
 from floorit.analyse.iterations import BETWEEN, EVAL, TRAIN
 from floorit.record import wire
-from floorit.replay import BATCH, EXHAUSTED, GRAD_FORWARD, NO_GRAD_FORWARD, OPTIMIZER_STEP, START, Row
+from floorit.replay import BATCH, EXHAUSTED, GRAD_FORWARD, LEFT, NO_GRAD_FORWARD, OPTIMIZER_STEP, START, Row
 
 
 class Rows:
@@ -17,11 +17,21 @@ class Rows:
         self._rows = []
         self._now = 100.0
 
-    def add(self, opened=BATCH, iterator=1, seconds=0.1, samples=8, steps=1, backwards=1, flags=GRAD_FORWARD):
+    def add(
+        self,
+        opened=BATCH,
+        iterator=1,
+        seconds=0.1,
+        samples=8,
+        steps=1,
+        backwards=1,
+        flags=GRAD_FORWARD,
+        phase=wire.FORWARD,
+    ):
         """One row; `steps` has a bit for each optimizer that stepped in it."""
         self._now += seconds
         spent = [0.0] * len(wire.PHASES)
-        spent[wire.FORWARD] = seconds
+        spent[phase] = seconds
         row = Row(opened, iterator, samples, steps, backwards, flags, 0, steps.bit_count())
         row.end, row.spent = round(self._now * 1e9), [round(s * 1e9) for s in spent]
         self._rows.append(row)
@@ -36,12 +46,16 @@ class Rows:
             self.add(**how)
         return self
 
-    def end_pass(self, iterator=1, seconds=0.5):
+    def end_pass(self, iterator=1, seconds=0.5, phase=wire.FORWARD):
         """The batch that did not come, and what follows until the next is asked for."""
-        return self.add(EXHAUSTED, iterator, seconds, samples=0, steps=0, backwards=0, flags=0)
+        return self.add(EXHAUSTED, iterator, seconds, samples=0, steps=0, backwards=0, flags=0, phase=phase)
 
     def evaluate(self, iterator, count=5, seconds=0.05):
         return self.train(count, iterator=iterator, seconds=seconds, steps=0, backwards=0, flags=NO_GRAD_FORWARD)
+
+    def leave(self, iterator, seconds=0.3):
+        """What follows the last batch of a pass that goes on later, or never."""
+        return self.add(LEFT, iterator, seconds, samples=0, steps=0, backwards=0, flags=0)
 
     def process(self):
         process = events.Process()
@@ -317,3 +331,18 @@ def test_an_evaluation_between_a_batch_and_its_work_is_no_read_ahead():
         rows.add(backwards=0, steps=0, flags=0).evaluate(2 + number).add(EXHAUSTED, 2 + number, samples=0).train(4)
     found = rows.end_pass().find()
     assert found.count == 20
+
+
+def test_what_follows_an_evaluation_that_is_left_is_not_part_of_it():
+    rows = Rows().start()
+    for _ in range(2):
+        rows.train(20).evaluate(2, count=3).leave(2)
+    found = rows.find()
+    assert (found.count, found.epochs, found.eval_passes) == (40, 1, 2)
+    assert found.kind[21:25].tolist() == [EVAL, EVAL, EVAL, BETWEEN]
+    assert found.seconds == pytest.approx([0.1] * 40)
+
+
+def test_of_an_evaluation_of_one_batch_all_that_follows_is_part():
+    found = Rows().start().train(20).evaluate(2, count=1).leave(2).train(20).find()
+    assert found.kind[21:23].tolist() == [EVAL, EVAL]

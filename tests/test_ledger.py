@@ -7,11 +7,12 @@ import pytest
 from test_callers import look
 from test_iterations import Rows
 
-from floorit.analyse import iterations, ledger
-from floorit.analyse.input import _lines_of_loader
+from floorit.analyse import iterations, ledger, series
+from floorit.analyse.input import _lines_of_loader, _looks
 from floorit.analyse.ledger import Line, heaviest_function
 from floorit.events import Process, Sample
 from floorit.record import wire
+from floorit.replay import OPTIMIZER_STEP
 
 
 def seen(at: float, phase: int, iterator: int, *stack: str) -> Sample:
@@ -36,6 +37,29 @@ def test_what_follows_the_last_batch_of_an_evaluation_is_not_evaluation() -> Non
     }
 
 
+def test_of_what_a_program_writes_at_its_end_no_more_counts_than_it_wrote_before() -> None:
+    rows = Rows().start().train(10).end_pass(seconds=0.2, phase=wire.LOGGING).train(11, iterator=2)
+    rows.end_pass(2, 5.0, phase=wire.LOGGING).end_pass(2, 0.7, phase=wire.CHECKPOINT)
+    process = rows.process()
+    found = iterations.find(process)
+    assert found is not None
+    drawn, each = ledger.draw(process, found), series.find(process, found)
+    assert (drawn.seconds("logging") * 20, drawn.seconds("checkpoint") * 20) == pytest.approx((0.2 + 0.2, 0.7))
+    assert each.whole_steps().mean() == pytest.approx(drawn.mean)
+
+
+def test_what_is_done_now_and_then_for_longer_than_steps_take_comes_in_bursts() -> None:
+    rows = Rows().start()
+    for step in range(21):
+        rows.add().add(OPTIMIZER_STEP, steps=0, backwards=0, seconds=0.8 if step % 5 == 0 else 0.01, phase=wire.OTHER)
+    process = rows.process()
+    found = iterations.find(process)
+    assert found is not None
+    own = next(e for e in ledger.draw(process, found).entries if e.phase == "unattributed")  # no look fell into it
+    assert own.seconds * 20 == pytest.approx(4 * 0.8 + 16 * 0.01)
+    assert own.bursts * 20 == pytest.approx(4 * (0.8 - 0.01 - 2 * 0.11))
+
+
 def test_the_loop_that_asks_for_a_batch_does_not_make_it() -> None:
     """Torch's code that puts a batch together has no line of the program inside of the loop's own."""
     process = Process()
@@ -44,6 +68,14 @@ def test_the_loop_that_asks_for_a_batch_does_not_make_it() -> None:
     reads = seen(1.0, wire.DATA_WAIT, 1, "data.py:7@read", "train.py:18@train")
     found = _lines_of_loader([collates] * 3 + [reads], process)
     assert [(line.function, line.share) for line in found] == [("read", pytest.approx(0.25))]
+
+
+def test_the_evaluations_batches_are_not_the_training_loaders() -> None:
+    process = Process()
+    trains, judges = (seen(1.0, wire.DATA_WAIT, iterator, "data.py:7@read") for iterator in (1, 2))
+    process.samples += [trains, judges]
+    assert _looks(process, process, [1], begin=0.0) == [trains]
+    assert _looks(Process(), process, [1], begin=0.0) == [trains, judges]  # of workers it is not known
 
 
 def test_a_comprehension_is_part_of_the_function_it_is_written_in() -> None:

@@ -84,7 +84,7 @@ def _rank(number: int, spent: dict[str, Any], *, ddp: bool = True, warmup: int =
         if mean
     ]
     ledger = Ledger(mean=float(means.sum()), entries=entries, looks={})
-    return SimpleNamespace(process=process, iterations=iterations, ledger=ledger)
+    return ranks.member(SimpleNamespace(process=process, iterations=iterations, ledger=ledger))
 
 
 def _job(own: list[dict[str, Any]], **more: Any) -> list[Any]:

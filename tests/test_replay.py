@@ -149,6 +149,21 @@ def test_without_gradients_and_not_in_training_it_is_evaluation(thread):
     assert thread.spent() == {EVAL: 4, FORWARD: 3}
 
 
+def test_a_network_that_nothing_trains_is_judged_after_the_step(thread):
+    """An average of the weights that samples are drawn from; before the step it is a teacher."""
+    thread.batch().model(3, 0).model(5).backward(6).step(7).model(20, 0).passes(2).model(20, 0)
+    thread.batch().model(3, 0).model(5).backward(6).step(7)
+    assert thread.spent() == {FORWARD: 16, BACKWARD: 12, OPTIMIZER: 14, EVAL: 40, OTHER: 2}
+
+
+def test_it_is_not_if_more_is_trained_with_the_same_batch(thread):
+    """Two optimizers in turn, and a teacher before the second."""
+    thread.replay.look(1025, 1, 0)
+    thread.batch().model(5).backward(6).step(7).model(20, 0).model(5).backward(6).step(7, 1)
+    assert [look.phase for look in thread.replay.looks] == [FORWARD]
+    assert thread.spent() == {FORWARD: 30, BACKWARD: 12, OPTIMIZER: 14}
+
+
 def test_a_closure_inside_the_optimizer(thread):
     """LBFGS: forward, loss and backward inside the step; the rest of it is the optimizer's."""
     thread.does(wire.STEP_IN, 1).passes(1)
@@ -327,6 +342,14 @@ def test_looks_are_named_by_the_phase_they_fell_into(thread):
     assert phases == {1003: OTHER, 1012: FORWARD, 1017: LOSS, 1025: BACKWARD}
 
 
+def test_a_look_into_a_leaf_is_the_leafs(thread):
+    """What it is, is told when it is over; the looks have come before."""
+    for time in (1003, 1012, 1017, 1025):
+        thread.replay.look(time, time, 0)
+    thread.passes(5).does(LEAF + SYNC, 10, after=15).passes(6).does(wire.END)  # 1010 to 1020
+    assert [look.phase for look in thread.replay.looks] == [SYNC, SYNC, OTHER, OTHER]  # the last, when it is settled
+
+
 def test_marks_on_the_gpu_are_booked_to_the_phase_that_ended_there(thread):
     thread.batch().does(wire.MARKS_IN).passes(2)
     began = thread.time - 2
@@ -501,3 +524,23 @@ def test_a_closure_outside_of_any_step_is_nothing(thread):
     """The step before ended by an exception, and somebody else switches gradients on."""
     thread.batch(1).does(wire.CLOSURE_IN).passes(5).does(wire.CLOSURE_OUT).model(2).backward(3)
     assert thread.spent() == {DATA_WAIT: 1, OTHER: 5, FORWARD: 2, BACKWARD: 3}
+
+
+def test_what_follows_the_last_batch_of_an_evaluation_that_is_left_is_a_row(thread):
+    """Nobody asks it for another: a loop with a break, or a loader without an end."""
+    judged = wire.TRAINED
+    thread.batch().model(5).backward(6).step(7)
+    for _ in range(2):
+        thread.batch(1, iterator=2).model(10, judged).passes(3)
+    thread.phase(CHECKPOINT, 40).passes(2)
+    thread.batch().model(5).backward(6).step(7)
+    *_, judging, left, _, _ = thread.rows()
+    assert (judging.opened, left.opened, left.iterator, left.samples) == (replay.BATCH, replay.LEFT, 2, 0)
+    assert sum(judging.spent) == 1 + 10
+    assert (left.spent[CHECKPOINT], left.spent[OTHER]) == (40, 3 + 2)
+
+
+def test_a_batch_that_is_trained_with_after_a_call_without_gradient_is_one_row(thread):
+    thread.batch().model(5, wire.TRAINED).batch(iterator=2).model(5).backward(6).step(7)
+    thread.batch(iterator=1).model(9, wire.TRAINED).passes(4).model(5).backward(6).step(7)
+    assert [row.opened for row in thread.rows() if row.backwards] == [replay.BATCH, replay.BATCH]

@@ -242,14 +242,21 @@ def test_more_threads_than_cores(ranks: int, cpu_seconds: float, preempted: int,
 
 
 @pytest.mark.parametrize(
-    ("helped", "waits", "each", "is_found"),
-    [(0.3, 0.6, 9, True), (0.02, 0.6, 9, False), (0.3, 0.1, 9, False), (0.3, 0.6, 3, False), (None, None, None, False)],
+    ("helped", "waits", "each", "busy", "is_found"),
+    [
+        (0.3, 0.6, 9, 0.9, True),
+        (0.02, 0.6, 9, 0.9, False),
+        (0.3, 0.1, 9, 0.9, False),
+        (0.3, 0.6, 3, 0.9, False),
+        (0.3, 0.6, 9, 0.03, False),
+        (None, None, None, 0.9, False),
+    ],
 )
 def test_workers_with_more_threads_than_cores(
-    helped: float | None, waits: float | None, each: int | None, is_found: bool
+    helped: float | None, waits: float | None, each: int | None, busy: float, is_found: bool
 ) -> None:
-    """Of 8 cores: their libraries' threads must do part of the work, they must wait for cores, and be a crowd."""
-    workers = SimpleNamespace(count=4, threads=each, helped_share=helped, core_wait_share=waits)
+    """Of 8 cores: their libraries' threads must do part of the work, they must wait for cores, and be a busy crowd."""
+    workers = SimpleNamespace(count=4, threads=each, helped_share=helped, core_wait_share=waits, busy_share=busy)
     made = msgspec.structs.replace(facts(process(), []), workers=workers)
     found = threads.find(made)
     assert [f.code for f in found] == (["oversubscribed"] if is_found else [])

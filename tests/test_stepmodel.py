@@ -127,6 +127,14 @@ def test_many_syncs_are_worth_removing() -> None:
     assert predicted.value == pytest.approx(true, rel=0.1)
 
 
+def test_what_the_host_does_now_and_then_is_not_hidden_without_syncs() -> None:
+    """A busy GPU, a number read in every step, and figures that are drawn every twentieth for as long as ten steps."""
+    program = COMPUTING.but(syncs=1, draws_every=20, draws_seconds=1.0)
+    true = simulation.seconds(program) / simulation.seconds(program.but(syncs=0))
+    most = bound(simulation.needs(program), Change(syncs=0.0))
+    assert true < most < 1.1
+
+
 @pytest.mark.parametrize("program", [ON_CPU, STARVED, FED, LAUNCHING, COMPUTING, COMPUTING.but(syncs=1)])
 def test_no_change_gains_nothing(program: Program) -> None:
     for window in (True, False):

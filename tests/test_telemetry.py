@@ -63,8 +63,8 @@ class Nvml(types.ModuleType):
     def nvmlDeviceGetUtilizationRates(self, handle: str) -> Any:
         return types.SimpleNamespace(gpu=34)
 
-    def nvmlDeviceGetMemoryInfo(self, handle: str) -> Any:
-        return types.SimpleNamespace(used=5 << 30)
+    def nvmlDeviceGetMemoryInfo(self, handle: str, version: int | None = None) -> Any:
+        return types.SimpleNamespace(used=5 << 30 if version == self.nvmlMemory_v2 else 6 << 30)
 
     def nvmlDeviceGetClockInfo(self, handle: str, which: int) -> int:
         return 1980

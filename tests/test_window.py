@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 from conftest import FLOORIT, PYTHON, execute
 
 from floorit.record import window as recorder
@@ -43,6 +48,7 @@ class Profiler:
         self.folder, self.failing = folder, failing
         self.calls, self.marks = [], []
         self.is_capturing = False
+        self.down = True
 
     def capturing(self):
         return self.is_capturing
@@ -66,7 +72,10 @@ class Profiler:
         self._called("cancel")
 
     def is_down(self):
-        self._called("is_down")
+        return self.down
+
+    def let_be(self):
+        self._called("let_be")
 
     def save(self, path):
         self._called("save")
@@ -110,7 +119,6 @@ class Loop:
 @pytest.fixture(autouse=True)
 def _short_steps(monkeypatch):
     monkeypatch.setattr(recorder, "SECONDS", 0.0)  # three steps are enough
-    monkeypatch.setattr(recorder, "TAKE_DOWN", 0.0)
 
 
 def test_it_opens_at_the_border_that_was_named_and_closes_after_its_steps(tmp_path):
@@ -122,7 +130,7 @@ def test_it_opens_at_the_border_that_was_named_and_closes_after_its_steps(tmp_pa
     loop.step(4)  # one to warm up, three that count
     assert loop.window.is_watching
     loop.step(2)  # one in which it closes, one to see that all is as before
-    assert loop.profiler.calls == ["start", "stop", "save", "is_down"]
+    assert loop.profiler.calls == ["start", "stop", "save", "let_be"]
     assert loop.log.window is None
     assert loop.words() == [NEXT_IN] * 2 + [WINDOW_IN] + [NEXT_IN] * 6 + [WINDOW_OUT]
     [note] = loop.notes
@@ -132,17 +140,47 @@ def test_it_opens_at_the_border_that_was_named_and_closes_after_its_steps(tmp_pa
     assert not list(tmp_path.glob("*.part"))
     assert len(note["clocks"]) == 2
     loop.step(20)
-    assert loop.profiler.calls == ["start", "stop", "save", "is_down"]
+    assert loop.profiler.calls == ["start", "stop", "save", "let_be"]
 
 
-def test_time_is_given_to_take_the_profiler_down(tmp_path, monkeypatch):
-    monkeypatch.setattr(recorder, "TAKE_DOWN", 60.0)
-    loop = Loop(tmp_path, begin=2).step(20)
+def test_time_is_given_to_take_the_profiler_down(tmp_path):
+    loop = Loop(tmp_path, begin=2)
+    loop.profiler.down = False
+    loop.step(20)
     assert loop.profiler.calls == ["start", "stop", "save"]
     assert loop.log.window is not None  # and its steps do not count
-    monkeypatch.setattr(recorder, "TAKE_DOWN", 0.0)
+    loop.profiler.down = True
     loop.step()
-    assert loop.profiler.calls[-1] == "is_down"
+    assert loop.profiler.calls[-1] == "let_be"
+
+
+def test_it_is_down_when_the_thread_that_came_as_it_stopped_has_ended(monkeypatch):
+    """The profiler's own C code reads the variable, and starts a thread; both are stood in for here."""
+    ends, said = threading.Event(), []
+
+    def disable():
+        said.append(ctypes.CDLL(None).getenv(b"TEARDOWN_CUPTI") != 0)
+        threading.Thread(target=ends.wait).start()
+        return "seen"
+
+    kineto = recorder.Kineto(torch, lambda: False, on_gpu=True)
+    kineto._calls = SimpleNamespace(_disable_profiler=disable)
+    monkeypatch.setattr(recorder, "TAKE_DOWN", (0.0, 60.0))
+    assert kineto.stop() == "seen"
+    assert said == [True]
+    assert not kineto.is_down()
+    ends.set()
+    _wait_until(kineto.is_down)
+    kineto.let_be()
+    assert not ctypes.CDLL(None).getenv(b"TEARDOWN_CUPTI")
+    assert "TEARDOWN_CUPTI" not in os.environ
+
+
+def _wait_until(happens, seconds=20):
+    end = time.monotonic() + seconds
+    while not happens():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_steps_count_from_when_the_gpu_has_done_what_was_launched_before(tmp_path):
@@ -263,7 +301,7 @@ def test_a_window_that_follows_opens_at_once_and_steps_are_disturbed_once(tmp_pa
     assert loop.profiler.calls == ["start", "stop for now", "save"]
     assert loop.second.calls == ["start"]  # at the border at which the first was over
     loop.step(1 + 3 + 1 + 1)
-    assert loop.second.calls == ["start", "stop", "save", "is_down"]
+    assert loop.second.calls == ["start", "stop", "save", "let_be"]
     assert loop.kinds == ["window", "parts"]
     assert len(list(tmp_path.glob("*.json"))) == 2
     assert loop.words().count(WINDOW_OUT) == 1
@@ -274,7 +312,7 @@ def test_a_window_that_follows_opens_at_once_and_steps_are_disturbed_once(tmp_pa
 
 def test_a_window_that_cannot_follow_is_named_and_the_first_takes_the_profiler_down(tmp_path):
     loop = Loop(tmp_path, following={"reason": "the model is a single part"}).step(20)
-    assert loop.profiler.calls == ["start", "stop", "save", "is_down"]
+    assert loop.profiler.calls == ["start", "stop", "save", "let_be"]
     assert not loop.second.calls
     assert dict(zip(loop.kinds, loop.notes, strict=True))["parts"] == {"reason": "the model is a single part"}
     assert loop.words().count(WINDOW_OUT) == 1
@@ -284,7 +322,7 @@ def test_asking_whether_another_may_follow_does_not_end_the_first(tmp_path):
     loop = Loop(tmp_path, following={})
     loop.window._following._find_obstacle = lambda: 1 / 0
     loop.step(20)
-    assert loop.profiler.calls == ["start", "stop", "save", "is_down"]
+    assert loop.profiler.calls == ["start", "stop", "save", "let_be"]
     told = dict(zip(loop.kinds, loop.notes, strict=True))
     assert "file" in told["window"]
     assert "ZeroDivisionError" in told["parts"]["reason"]
@@ -293,7 +331,7 @@ def test_asking_whether_another_may_follow_does_not_end_the_first(tmp_path):
 def test_a_window_follows_one_that_could_not_open(tmp_path):
     loop = Loop(tmp_path, reason="the program did not use CUDA", following={}).step(20)
     assert not loop.profiler.calls
-    assert loop.second.calls == ["start", "stop", "save", "is_down"]
+    assert loop.second.calls == ["start", "stop", "save", "let_be"]
     assert loop.words().count(WINDOW_IN) == loop.words().count(WINDOW_OUT) == 1
 
 

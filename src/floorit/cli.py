@@ -15,11 +15,13 @@ from rich.console import RenderableType
 
 from floorit import (
     commandline,
+    cores,
     demo,
     floorrun,
     hardware,
     headroom,
     imagecosts,
+    language,
     launch,
     live,
     recipe,
@@ -35,6 +37,7 @@ from floorit.declared import gather
 from floorit.errors import FlooritError, OutputError, RecordError, UsageError
 from floorit.events import RecordReader
 from floorit.fixes import asked
+from floorit.language import said
 from floorit.report import beside, build, markdown, model, sheet, terminal, trained, words
 from floorit.report import trace as trace_file
 from floorit.scan.finding import Finding
@@ -49,13 +52,13 @@ from floorit.tune.table import render as render_search
 def main(arguments: list[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     if sys.platform == "win32":
-        print("floorit: Windows is not supported; Linux is, macOS as far as it goes.", file=sys.stderr)
+        print(said("floorit: Windows is not supported; Linux is, macOS as far as it goes."), file=sys.stderr)
         return 1
     given = sys.argv[1:] if arguments is None else arguments
     try:
         return _dispatch(given)
     except FlooritError as error:
-        print(f"floorit: {error} [{error.slug}]", file=sys.stderr)
+        print(said(f"floorit: {error} [{error.slug}]"), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
@@ -66,11 +69,21 @@ def _dispatch(given: list[str]) -> int:
     own, command = commandline.split(given)
     options = parser.parse_args(own)
     options.command = command
+    _speak(options)
     verb = getattr(options, "verb", None)
     if verb is None:
         parser.print_help(sys.stderr)
         return 2
     return _VERBS[verb](options)
+
+
+def _speak(options: argparse.Namespace) -> None:
+    """Choose the language: as typed, else as the environment says, else English; and where it cannot be written."""
+    code = getattr(options, "lang", None) or language.named(os.environ.get(language.VARIABLE) or language.ENGLISH)
+    if code != language.ENGLISH and not live.speaks_utf8(sys.stderr):
+        print(f"floorit: this terminal cannot show {code}: English", file=sys.stderr)
+        code = language.ENGLISH
+    language.use(code)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -154,7 +167,7 @@ def _demo(options: argparse.Namespace) -> int:
     folder = _make_folder(options.out, case.name)
     data = demo.make_data(case, scale, python.path, sys.stderr)
     options.command = demo.command(case, scale, python.path, data, folder / "train")
-    print(f"floorit: recording {' '.join(map(words.relative, options.command))}", file=sys.stderr, flush=True)
+    print(said(f"floorit: recording {' '.join(map(words.relative, options.command))}"), file=sys.stderr, flush=True)
     report, code = _record(options.command, folder, options)
     terminal.draw(beside.render(beside.compare(report, case.truth, case.folder, scale)), sys.stderr)
     return launch.leave_like(code)
@@ -232,7 +245,7 @@ def _floor(
     if trained is None:
         return runfile.FloorRun(reason="the program did not train")
     if not options.quiet:
-        print(f"floorit: measuring the floor: {floorrun.MEANING}", file=sys.stderr, flush=True)
+        print(said(f"floorit: measuring the floor: {floorrun.MEANING}"), file=sys.stderr, flush=True)
     return floorrun.run(command, folder, trained, window=run.window, more=launch.asking_for(run.fixes))
 
 
@@ -244,7 +257,7 @@ def _image_costs(run: runfile.RunFile, watcher: live.Live, options: argparse.Nam
     if plan is None:
         return imagecosts.NOTHING
     if not options.quiet:
-        print(f"floorit: measuring {imagecosts.MEANING}", file=sys.stderr, flush=True)
+        print(said(f"floorit: measuring {imagecosts.MEANING}"), file=sys.stderr, flush=True)
     return imagecosts.measure(plan)
 
 
@@ -256,7 +269,7 @@ def _finish(folder: Path, run: runfile.RunFile, watcher: live.Live, options: arg
         (folder / "report.json").write_bytes(model.to_json(report))
     except OSError as error:
         if not watcher.warned:  # else it has been said that nothing can be written there
-            print(f"floorit: the report cannot be written: {error.strerror} ({folder})", file=sys.stderr)
+            print(said(f"floorit: the report cannot be written: {error.strerror} ({folder})"), file=sys.stderr)
     if options.json:
         sys.stdout.buffer.write(model.to_json(report))
         sys.stdout.buffer.flush()
@@ -272,12 +285,12 @@ def _leave_page(folder: Path, options: argparse.Namespace, draw: Callable[[], Pa
     try:
         path = draw()
     except OSError as error:
-        print(f"floorit: the page cannot be written: {error.strerror} ({folder})", file=sys.stderr)
+        print(said(f"floorit: the page cannot be written: {error.strerror} ({folder})"), file=sys.stderr)
     except Exception as error:  # a fault of ours must not become the program's exit code
-        print(f"floorit: the page cannot be drawn: {error!r}", file=sys.stderr)
+        print(said(f"floorit: the page cannot be drawn: {error!r}"), file=sys.stderr)
     else:
         if not options.quiet:
-            print(f"the same as a page, to read and to pass on: {words.relative(str(path))}", file=sys.stderr)
+            print(said(f"the same as a page, to read and to pass on: {words.relative(str(path))}"), file=sys.stderr)
 
 
 def _draw_page(report: model.Report, run: runfile.RunFile, reader: RecordReader, folder: Path) -> Path:
@@ -299,7 +312,8 @@ def _make_folder(wanted: Path | None, name: str) -> Path:
         _prepare(folder)
     except OSError as error:
         elsewhere = Path(tempfile.mkdtemp(prefix=f"floorit-{stamped}-"))
-        print(f"floorit: {folder} cannot be written ({error.strerror}); recording to {elsewhere}", file=sys.stderr)
+        told = f"floorit: {folder} cannot be written ({error.strerror}); recording to {elsewhere}"
+        print(said(told), file=sys.stderr)
         folder = elsewhere
         _prepare(folder)
     return folder
@@ -329,13 +343,13 @@ def _newest() -> Path:
 
 def _report(options: argparse.Namespace) -> int:
     folder = options.folder or _newest()
-    run, reader = build.load(folder, options.warmup)
     if options.csv:
+        run, reader = build.load(folder, options.warmup)
         sys.stdout.write(sheet.render(trained.of_record(reader, run.warmup)))
         return 0
     if options.trace is not None:
-        return _draw_trace(folder, run, reader, options.trace)
-    report = build.assemble(folder, run, reader)
+        return _draw_trace(folder, *build.load(folder, options.warmup), options.trace)
+    report, run, reader = build.merge(folder, options.warmup, cores.spread)
     if options.html:
         try:
             print(words.relative(str(_draw_page(report, run, reader, folder))))
@@ -362,7 +376,7 @@ def _draw_trace(folder: Path, run: runfile.RunFile, reader: RecordReader, file: 
         file.write_bytes(trace_file.to_json(made))
     except OSError as error:
         raise OutputError(f"{file} cannot be written: {error.strerror}") from None
-    print(f"floorit: {trace_file.said(made)} in {words.relative(str(file))}", file=sys.stderr)
+    print(said(f"floorit: {trace_file.said(made)} in {words.relative(str(file))}"), file=sys.stderr)
     return 0
 
 

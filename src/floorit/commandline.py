@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TypeAlias
 
-from floorit import __version__, demo
+from floorit import __version__, demo, language
+from floorit.errors import UsageError
 from floorit.fixes import asked, values
 from floorit.trial.arms import RISKS
 from floorit.truth import SCALES
@@ -17,9 +18,9 @@ BUDGET, SEARCH_BUDGET = "5m", "10m"  # of a try, of a search
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 # Verbs that a command follows, with their options that take a value.
 _TAKE_VALUES = {
-    "run": {"--out", "--steps", "--warmup", "--fix", "--with"},
-    "try": {"--out", "--steps", "--fix", "--vary", "--budget", "--risk"},
-    "tune": {"--out", "--steps", "--goal", "--allow", "--budget", "--batch-arg"},
+    "run": {"--out", "--steps", "--warmup", "--fix", "--with", "--lang"},
+    "try": {"--out", "--steps", "--fix", "--vary", "--budget", "--risk", "--lang"},
+    "tune": {"--out", "--steps", "--goal", "--allow", "--budget", "--batch-arg", "--lang"},
 }
 _Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -32,6 +33,7 @@ examples:
   floorit run -- python -m mypkg.train --config c.yaml
   floorit run torchrun --nproc-per-node 2 train.py
   floorit run bash scripts/train.sh
+  floorit run --lang zh-TW train.py
 
 The program runs as it would without floorit: same arguments, same output, same exit code.
 What floorit says goes to stderr. --json puts the report on stdout after the program has ended, below what the
@@ -72,6 +74,7 @@ examples:
   floorit report floorit-runs/train-20261115-101500
   floorit report --html                   writes report.html there
   floorit report --markdown > result.md
+  floorit report --lang zh-CN --html
   floorit report --csv floorit-runs/train-20261115-101500 > steps.csv
   floorit report --trace steps.json       open it in ui.perfetto.dev or chrome://tracing
 """
@@ -150,6 +153,8 @@ def parser() -> argparse.ArgumentParser:
     env = verbs.add_parser("env", help="describe this machine and the torch that programs would use")
     env.add_argument("--json", action="store_true", help="as JSON")
     env.set_defaults(verb="env")
+    for verb in verbs.choices.values():
+        _add_language(verb)
     return whole
 
 
@@ -388,6 +393,22 @@ def _add_out(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--out", type=Path, metavar="DIR", help=f"folder for record and report (default: a new one in {FOLDER}/)"
     )
+
+
+def _add_language(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--lang",
+        type=_language,
+        metavar="CODE",
+        help=f"of what is said: {', '.join(language.CODES)} (default: ${language.VARIABLE}, else {language.ENGLISH})",
+    )
+
+
+def _language(text: str) -> str:
+    try:
+        return language.named(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _add_warmup(verb: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from typing import TextIO
 
 import msgspec
 
-from floorit import truth
+from floorit import language, truth
 from floorit.errors import CaseError, UsageError
 from floorit.truth import Scale, Truth
 
@@ -115,7 +115,8 @@ def make_data(case: Case, scale: Scale, python: str, stream: TextIO) -> Path:
             said.seek(0)
             raise CaseError(f"making the data of {case.name} failed: {_last_line(said.read())} ({' '.join(words)})")
     took = time.monotonic() - began
-    print(f"floorit: data of {case.name} in {folder} ({_megabytes(folder)}, {took:.0f} s)", file=stream, flush=True)
+    made = f"floorit: data of {case.name} in {folder} ({_megabytes(folder)}, {took:.0f} s)"
+    print(language.said(made), file=stream, flush=True)
     return folder
 
 
@@ -128,11 +129,12 @@ def _watch(maker: subprocess.Popen[bytes], folder: Path, stream: TextIO, began: 
         except subprocess.TimeoutExpired:
             seconds = time.monotonic() - began
             if in_place:
-                stream.write(f"\r\033[Kfloorit: making data: {seconds:.0f} s, {_megabytes(folder)}")
+                making = language.said(f"floorit: making data: {seconds:.0f} s, {_megabytes(folder)}")
+                stream.write(f"\r\033[K{making}")
                 stream.flush()
             elif not told and seconds > 2:
                 told = True
-                print(f"floorit: making data in {folder}, once", file=stream, flush=True)
+                print(language.said(f"floorit: making data in {folder}, once"), file=stream, flush=True)
         else:
             if in_place:
                 stream.write("\r\033[K")

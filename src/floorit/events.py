@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -13,39 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from floorit.errors import RecordError
+from floorit.patterns import Patterns
+from floorit.player import Player
 from floorit.qualnames import qualname
 from floorit.record import wire
 from floorit.replay import Replay, Row
+from floorit.tables import DEVICE_ROW, FETCH, NAMED_ROW, NANO, ROW, STRETCH, of_rows
+from floorit.tables import Rows as Rows
 
-_P = len(wire.PHASES)
-ROW = np.dtype(
-    [
-        ("end", "<f8"),
-        ("iterator", "<u4"),
-        ("samples", "<u4"),
-        ("optimizers", "<u4"),
-        ("backwards", "<u2"),
-        ("opened", "u1"),
-        ("flags", "u1"),
-        ("ready", "<u2"),
-        ("steps", "<u2"),
-        ("seconds", "<f4", (_P,)),
-    ]
-)
-# A stretch that the program has named: in which row and phase, calls that began there, its own seconds.
-NAMED_ROW = np.dtype([("row", "<u4"), ("name", "<u2"), ("phase", "u1"), ("calls", "<u4"), ("seconds", "<f8")])
-DEVICE_ROW = np.dtype([("row", "<u4"), ("seconds", "<f4", (_P,))])
-FETCH = np.dtype(
-    [
-        ("end", "<f8"),
-        ("pid", "<u4"),
-        ("samples", "<u4"),
-        ("worker", "<u2"),
-        ("fetch", "<f4"),
-        ("collate", "<f4"),
-        ("send", "<f4"),
-    ]
-)
+AT_ONCE = 1 << 25  # bytes of a file that are read at once
+_HEAD = 1 << 16  # bytes in which a process is expected to have told of itself
+_OF_LINES = wire.note("lines")[-len('"lines"}') :]  # what notes of lines end with
+_WORKERS = "workers-"  # what names of files begin with that loader workers share
 # Notes that are kept as they come, and the list they are kept in.
 _LISTED = {
     "syncs": "syncs",
@@ -63,10 +43,6 @@ _LISTED = {
     wire.FLOPS: "counts",
     "named": "named_elsewhere",
 }
-_NANO = 1e-9
-_MOST, _MOST_SAMPLES = 0xFFFF, 0xFFFFFFFF
-
-Rows = NDArray[Any]
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -157,13 +133,13 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 class Process:
     """One process's record, as far as it has been read."""
 
-    def __init__(self) -> None:
+    def __init__(self, patterns: Patterns | None = None) -> None:
+        """`patterns` are what is known of sequences of events, of other processes too."""
         self.facts: dict[str, Any] = {}
         self.loaders: dict[int, dict[str, Any]] = {}
         self.iterators: dict[int, dict[str, Any]] = {}
         self.optimizers: dict[int, dict[str, Any]] = {}
         self.samples: list[Sample] = []
-        self.stretches: list[Sample] = []  # of the program's own code, weighed by seconds
         self.syncs: list[dict[str, Any]] = []
         self.received: list[dict[str, Any]] = []
         self.traces: list[dict[str, Any]] = []
@@ -189,11 +165,12 @@ class Process:
         self.spans: list[Span] = []
         self.replays_since: float | None = None  # in a floor run: when batches began to be repeated, of every loader
         self.memory_peak: int | None = None  # bytes that tensors had on the GPU
-        self._replay: Replay | None = None
+        self._patterns = patterns or Patterns()
+        self._player: Player | None = None
         self._played: int | None = None  # numbers of the log
         self._places: dict[tuple[int, int], Place] = {}
         self._stacks: dict[tuple[int, int], tuple[Place, ...]] = {}
-        self._parts: dict[str, list[Rows]] = {"rows": [], "device": [], "fetches": [], "named": []}
+        self._parts: dict[str, list[Rows]] = {"rows": [], "device": [], "fetches": [], "named": [], "stretches": []}
 
     @property
     def rows(self) -> Rows:
@@ -247,44 +224,70 @@ class Process:
             parts[:] = [np.concatenate(parts)]
         return parts[0] if parts else np.zeros(0, dtype)
 
+    @property
+    def stretches(self) -> list[Sample]:
+        """Time of the program's own code of which the line is known, weighed by seconds."""
+        found = self._table("stretches", STRETCH)
+        pid, columns = self.key[1], (found[name].tolist() for name in ("time", "nanoseconds", "place", "iterator"))
+        return [
+            Sample(time * NANO, wire.OTHER, iterator, place, place, nanoseconds * NANO)
+            for time, nanoseconds, number, iterator in zip(*columns, strict=True)
+            if nanoseconds > 0
+            for place in (self._places.get((pid, number)),)
+        ]
+
     def add(self, tag: bytes, payload: bytes) -> None:
+        """Take in one frame, and play it."""
+        self.take(tag, payload)
+        self.play()
+
+    def take(self, tag: bytes, payload: bytes) -> None:
         """Take in one frame."""
         if tag == wire.LOG_TAG:
             (before,) = wire.LOG.unpack_from(payload)
-            self._play(before, np.frombuffer(payload, "<i8", offset=wire.LOG.size).tolist())
+            self._log(before, payload[wire.LOG.size :])
         elif tag == wire.MARKS_TAG:
             self._mark(payload)
         elif tag == wire.FETCH_TAG:
             self._parts["fetches"].append(np.frombuffer(payload, FETCH))
         else:
-            note = json.loads(payload)
+            note = _decoded(payload)
             if isinstance(note, dict):
                 self._note(note.pop("kind", None), note)
 
-    def _play(self, before: int, words: list[int]) -> None:
-        replay = self._player(words[0])
-        if self._played is not None and before != self._played:
-            replay.skip(words[0])
-        self._played = before + len(words)
-        replay.feed(words)
-        self.add_rows(replay.rows)
-        replay.rows.clear()
-        if replay.named:
-            table = [(n.row, n.name, n.phase, n.calls, n.nanoseconds * _NANO) for n in replay.named]
-            self._parts["named"].append(np.array(table, NAMED_ROW))
-            replay.named.clear()
+    def _log(self, before: int, part: bytes) -> None:
+        is_torn = self._played is not None and before != self._played
+        if is_torn or self._player is None:
+            (now,) = wire.LOG.unpack_from(part)  # a time is as long as that number
+            player = self._playing(now)
+            if is_torn:
+                player.lost(now)
+        self._playing().log(part)
+        self._played = before + len(part) // 8
+
+    def play(self) -> None:
+        """Play back what has been taken in of the log."""
+        player = self._player
+        if player is None:
+            return
+        player.play()
+        for name in ("rows", "named", "device", "stretches"):
+            self._parts[name] += getattr(player, name)
+            getattr(player, name).clear()
         pid = self.key[1]
-        for look in replay.looks:
-            self._looked(pid, look.time, look.phase, look.iterator, look.stack, look.leaf)
-        replay.looks.clear()
-        for s in replay.stretches:
-            place = self._places.get((pid, s.place))
-            if s.phase == wire.OTHER and s.nanoseconds > 0:
-                weight = s.nanoseconds * _NANO
-                self.stretches.append(Sample(s.time * _NANO, s.phase, s.iterator, place, place, weight))
-        replay.stretches.clear()
-        self.spans += [Span(s.begin, s.end, s.phase, self._places.get((pid, s.place))) for s in replay.spans]
-        replay.spans.clear()
+        for looks in player.looks:
+            self._looked(pid, *(looks[name].tolist() for name in ("time", "phase", "iterator", "stack", "leaf")))
+        player.looks.clear()
+        self.spans += [Span(s.begin, s.end, s.phase, self._places.get((pid, s.place))) for s in player.spans]
+        player.spans.clear()
+
+    def let_go(self) -> None:
+        """Keep the notes that are few, and nothing that grows with the steps."""
+        self._player, self._patterns, self._played = None, Patterns(), None
+        self.samples, self.spans, self.syncs, self.received, self.traces = [], [], [], [], []
+        self.shapes, self.operations, self.named_elsewhere, self.losses = [], [], [], None
+        self._places, self._stacks = {}, {}
+        self._parts = {name: [] for name in self._parts}
 
     def play_closely(self, words: list[int], lines: list[list[int]]) -> list[Span]:
         """The phases of a stretch of the log by themselves, in order, as they are kept of the kernel window only."""
@@ -295,26 +298,24 @@ class Process:
         pid = self.key[1]
         return [Span(s.begin, s.end, s.phase, self._places.get((pid, s.place))) for s in replay.spans]
 
-    def _player(self, now: int = 0) -> Replay:
-        if self._replay is None:
-            self._replay = Replay(round(float(self.facts.get("started") or 0) / _NANO) or now)
-        return self._replay
+    def _playing(self, now: int = 0) -> Player:
+        if self._player is None:
+            started = round(float(self.facts.get("started") or 0) / NANO) or now
+            self._player = Player(started, self._patterns)
+        return self._player
 
     def add_rows(self, rows: list[Row]) -> None:
         """Take in what lies between borders, played back."""
         if rows:
-            self._parts["rows"].append(np.array([_columns(row) for row in rows], ROW))
+            self._parts["rows"].append(of_rows(rows))
 
     def _mark(self, payload: bytes) -> None:
         at = 0
-        while self._replay is not None and at < len(payload):
+        while self._player is not None and at < len(payload):
             began, count = wire.MARKS.unpack_from(payload, at)
             at += wire.MARKS.size
-            self._replay.marks(began, np.frombuffer(payload, "<f4", count, at).tolist())
+            self._player.marks(began, np.frombuffer(payload, "<f4", count, at).tolist())
             at += 4 * count
-        if self._replay is not None and self._replay.device:
-            self._parts["device"].append(np.array(self._replay.device, DEVICE_ROW))
-            self._replay.device.clear()
 
     def _note(self, kind: str | None, note: dict[str, Any]) -> None:
         if kind == "process":
@@ -327,14 +328,13 @@ class Process:
             places = (self._places.get((note["pid"], number)) for number in note["places"])
             self._stacks[note["pid"], note["id"]] = tuple(place for place in places if place is not None)
         elif kind == "samples":
-            for time, stack, leaf in note["looks"]:
-                if note["worker"]:
-                    self._looked(note["pid"], time, wire.DATA_WAIT, 0, stack, leaf)
-                else:
-                    self._player().look(time, stack, leaf)
+            if not note["worker"]:
+                self._playing().looked(note["looks"])
+            elif note["looks"]:
+                times, stacks, leaves = zip(*note["looks"], strict=True)
+                self._looked(note["pid"], times, repeat(wire.DATA_WAIT), repeat(0), stacks, leaves)
         elif kind == "lines":
-            for time, place in note["taken"]:
-                self._player().line(time, place)
+            self._playing().lines(note["taken"])
         elif kind in _LISTED:
             getattr(self, _LISTED[kind]).append(note)
         elif kind == "ddp":
@@ -351,60 +351,97 @@ class Process:
             self.ended = note["at"]
             self.stopped = bool(note.get("stopped"))
 
-    def _looked(self, pid: int, time: int, phase: int, iterator: int, number: int, leaf: int) -> None:
-        stack = self._stacks.get((pid, number), ())
-        user = next((place for place in stack if place.is_users), None)
-        self.samples.append(Sample(time * _NANO, phase, iterator, user, self._places.get((pid, leaf)), stack=stack))
+    def _looked(
+        self,
+        pid: int,
+        times: Iterable[int],
+        phases: Iterable[int],
+        iterators: Iterable[int],
+        stacks: Iterable[int],
+        leaves: Iterable[int],
+    ) -> None:
+        for time, phase, iterator, number, leaf in zip(times, phases, iterators, stacks, leaves, strict=False):
+            stack = self._stacks.get((pid, number), ())
+            user = next((place for place in stack if place.is_users), None)
+            self.samples.append(Sample(time * NANO, phase, iterator, user, self._places.get((pid, leaf)), stack=stack))
 
 
-def _columns(row: Row) -> tuple[Any, ...]:
-    """A row as it stands in the table."""
-    return (
-        row.end * _NANO,
-        row.iterator,
-        min(row.samples, _MOST_SAMPLES),
-        row.optimizers,
-        min(row.backwards, _MOST),
-        row.opened,
-        row.flags,
-        min(row.ready, _MOST),
-        min(row.steps, _MOST),
-        [nanoseconds * _NANO for nanoseconds in row.spent],
-    )
+def _decoded(payload: bytes) -> Any:
+    """A note, which may have in it what JSON does not know: a loss that is not a number."""
+    try:
+        return msgspec.json.decode(payload)
+    except msgspec.DecodeError:
+        return json.loads(payload)
 
 
 class RecordReader:
     """Reads the files of a record as they grow. Runs nothing that is in them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, lines: bool = True) -> None:
+        """Without `lines`, processes have no stretches: to read these takes a fifth of the time."""
         self.folder = folder
+        self._lines = lines
         self._offsets: dict[Path, int] = {}
+        self._patterns = Patterns()
         self.processes: dict[Path, Process] = {}
         self.workers: dict[Path, Process] = {}
 
     def read(self) -> None:
         """Take in what has been appended since the last call."""
         for path in sorted(self.folder.glob("*.rec")):
-            kind = self.workers if path.name.startswith("workers-") else self.processes
-            process = kind.setdefault(path, Process())
-            for tag, payload in self._new_frames(path):
+            self.read_file(path)
+
+    def read_file(self, path: Path) -> Process:
+        """The same of one file."""
+        is_shared = path.name.startswith(_WORKERS)
+        process = (self.workers if is_shared else self.processes).setdefault(path, Process(self._patterns))
+        for frames in self._new_frames(path):
+            for tag, payload in frames:
+                if is_shared and tag == wire.LOG_TAG:
+                    continue  # several processes' at once: no thread did that
+                if not self._lines and payload.endswith(_OF_LINES):
+                    continue
                 try:
-                    process.add(tag, payload)
+                    process.take(tag, payload)
                 except (ValueError, KeyError, TypeError, IndexError, struct.error):
                     continue  # whole, but not what we write: somebody else's
+            process.play()
+        return process
 
-    def _new_frames(self, path: Path) -> Iterator[tuple[bytes, bytes]]:
-        offset = self._offsets.get(path, 0)
+    def _new_frames(self, path: Path) -> Iterator[list[tuple[bytes, bytes]]]:
+        """What has been appended to a file, not too much at once."""
+        size = AT_ONCE
         with path.open("rb") as file:
-            file.seek(offset)
-            data = file.read()
-        for tag, payload, end in wire.frames(data):
-            self._offsets[path] = offset + end
-            yield tag, payload
+            while True:
+                offset = self._offsets.get(path, 0)
+                file.seek(offset)
+                data = file.read(size)
+                found = list(wire.frames(data))
+                if found:
+                    self._offsets[path] = offset + found[-1][2]
+                    yield [(tag, payload) for tag, payload, _ in found]
+                    size = AT_ONCE
+                if len(data) < size:
+                    return
+                size *= 1 if found else 2  # a frame is longer than that, or there is much that is none
+
+    def files(self) -> list[Path]:
+        """Every file: those of processes by rank, as they tell it themselves, then those that workers share."""
+        paths = sorted(self.folder.glob("*.rec"))
+        known = {path: Process() for path in paths if not path.name.startswith(_WORKERS)}
+        for path, process in known.items():
+            process.facts = _facts(path)
+        named = sorted((path for path in known if known[path].facts), key=lambda path: _order(known[path]))
+        return [*named, *(path for path in paths if path not in named)]
+
+    def keep(self, path: Path, process: Process) -> None:
+        """Take over a process that was read elsewhere."""
+        kind = self.workers if path.name.startswith(_WORKERS) else self.processes
+        kind[path] = process
 
     def run(self) -> list[Process]:
         """Every process that has told its name, by rank."""
-        return sorted((p for p in self.processes.values() if p.facts), key=lambda p: (p.rank, p.key))
+        return sorted((p for p in self.processes.values() if p.facts), key=_order)
 
     def spans_between(self, process: Process, begin: int, end: int) -> list[Span]:
         """What a process did between two moments (nanoseconds), by its log, which is read again; none if it is torn."""
@@ -426,14 +463,42 @@ class RecordReader:
 
     def workers_of(self, process: Process) -> Process | None:
         """The record that a process's loader workers share."""
+        return self.workers.get(self.workers_file(process))
+
+    def workers_file(self, process: Process) -> Path:
+        """Where that is, if there is one."""
         host, pid = process.key
-        return self.workers.get(self.folder / f"workers-{host}-{pid}.rec")
+        return self.folder / f"{_WORKERS}{host}-{pid}.rec"
+
+
+def _order(process: Process) -> tuple[int, tuple[str, int]]:
+    return process.rank, process.key
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    """What a process tells of itself, which is among the first things in its file."""
+    with path.open("rb") as file:
+        return _told_in(file.read(_HEAD)) or _told_in(path.read_bytes())
+
+
+def _told_in(data: bytes) -> dict[str, Any]:
+    for tag, payload, _ in wire.frames(data):
+        if tag == wire.JSON_TAG and b'"process"' in payload:
+            note = _decoded(payload)
+            if note.get("kind") == "process":
+                return dict(note)
+    return {}
+
+
+def open_record(folder: Path) -> RecordReader:
+    """The record in a folder, to be read file by file."""
+    if not folder.is_dir():
+        raise RecordError(f"no record in {folder}")
+    return RecordReader(folder)
 
 
 def read_record(folder: Path) -> RecordReader:
     """The whole record in a folder."""
-    if not folder.is_dir():
-        raise RecordError(f"no record in {folder}")
-    reader = RecordReader(folder)
+    reader = open_record(folder)
     reader.read()
     return reader

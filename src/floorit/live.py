@@ -9,9 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
+from rich.cells import cell_len, set_cell_size
+
 from floorit import replay
 from floorit.analyse import iterations
 from floorit.events import Process, RecordReader
+from floorit.language import said
 from floorit.record import wire
 
 REFRESH = 1.0  # seconds between two states of the line on a terminal
@@ -72,7 +75,7 @@ class Live:
         elif now - self._started >= PLAIN:
             self._started = now
             text = self._text(found)
-            print(f"floorit: {text}", file=self._stream, flush=True)
+            print(said(f"floorit: {text}"), file=self._stream, flush=True)
 
     @property
     def has_stopped(self) -> bool:
@@ -102,7 +105,7 @@ class Live:
         if reason:
             self.warned = True
             text = reason.decode(errors="replace")
-            print(f"\nfloorit: the record cannot be written: {text}. The program goes on.", file=self._stream)
+            print(said(f"\nfloorit: the record cannot be written: {text}. The program goes on."), file=self._stream)
 
     def _ask_to_stop(self, found: list[tuple[Process, iterations.Iterations]]) -> None:
         """All ranks are to end after the same backward pass, a little later than the furthest has got to."""
@@ -146,7 +149,7 @@ class Live:
         left = self._left(process, current, pace)
         if left:
             parts.append(left)
-        return " · ".join(parts) if _speaks_utf8(self._stream) else ", ".join(parts)
+        return " · ".join(parts) if speaks_utf8(self._stream) else ", ".join(parts)
 
     def _left(self, process: Process, current: iterations.Iterations, pace: float) -> str | None:
         if self._steps:
@@ -172,8 +175,14 @@ def _waiting(process: Process, current: iterations.Iterations) -> float:
     return float(recent["seconds"][:, wire.DATA_WAIT].sum()) / total if total else 0.0
 
 
-def _speaks_utf8(stream: TextIO) -> bool:
+def speaks_utf8(stream: TextIO) -> bool:
+    """Whether it can be given any character."""
     return (stream.encoding or "").lower().replace("-", "") == "utf8"
+
+
+def _cut(text: str, columns: int) -> str:
+    """As much of a text as fits into a row, in which some characters are two columns wide."""
+    return text if cell_len(text) <= columns else set_cell_size(text, columns)
 
 
 class BottomLine:
@@ -190,7 +199,8 @@ class BottomLine:
         if size.lines != self._rows:
             self._rows = size.lines
             self._write(f"\n\0337\033[1;{size.lines - 1}r\0338\033[1A")  # the row below is ours from now on
-        self._write(f"\0337\033[{size.lines};1H\033[2K\033[2mfloorit\033[0m {text[: size.columns - 9]}\0338")
+        shown = _cut(said(text), size.columns - 9)
+        self._write(f"\0337\033[{size.lines};1H\033[2K\033[2mfloorit\033[0m {shown}\0338")
 
     def close(self) -> None:
         if self._rows:

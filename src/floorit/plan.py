@@ -117,8 +117,10 @@ def _rewrite(finding: Finding, known: Known) -> Rewrite | None:
     phase = _WRITTEN.get(finding.code)
     if phase is not None:
         where = next((entry.where for entry in known.ledger if entry.phase == phase), [])
+    elif finding.code == "input-bound" and known.workers is not None and not known.workers.always_ready:
+        where = known.workers.where
     else:
-        where = known.workers.where if finding.code == "input-bound" and known.workers is not None else []
+        where = []
     function = heaviest_function([line for line in where if handover.package(line.file) is None])
     if function is None:
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -31,7 +32,7 @@ from floorit.record.wire import (
 _LOADING = (DATA_WAIT, EPOCH_GAP)
 
 # What began a row.
-START, BATCH, EXHAUSTED, OPTIMIZER_STEP, BACKWARD_CALL, TOLD = range(6)
+START, BATCH, EXHAUSTED, OPTIMIZER_STEP, BACKWARD_CALL, TOLD, LEFT = range(7)
 # What was seen in a row.
 GRAD_FORWARD, NO_GRAD_FORWARD, COMPILED, ANOMALY, WINDOW, NAP = 1, 2, 4, 8, 16, 32
 _LASTING = GRAD_FORWARD | ANOMALY  # which a nap does not see, and which last
@@ -102,14 +103,14 @@ class Nap:
         rows = list(closely)
         self.flags = NAP | (rows[-1].flags & _LASTING if rows else 0)
         spent = [sum(row.spent[phase] for row in rows) for phase in _UNTOLD]
-        self._most = MOST * sum(spent) / len(rows) if rows else 0.0
-        self._shares = [part / sum(spent) for part in spent] if sum(spent) else []
+        self.most = int(MOST * sum(spent) / len(rows)) if rows else 0  # of a row that is divided
+        self.shares = [(phase, part / sum(spent)) for phase, part in zip(_UNTOLD, spent, strict=True) if sum(spent)]
 
     def divide(self, spent: list[int]) -> None:
         """Divide what passed outside of what is told in a nap, too."""
-        divided = min(spent[OTHER], int(self._most))
+        divided = min(spent[OTHER], self.most)
         spent[OTHER] -= divided
-        for phase, share in zip(_UNTOLD, self._shares, strict=False):
+        for phase, share in self.shares:
             spent[phase] += round(divided * share)
 
 
@@ -130,6 +131,35 @@ class _Moment(msgspec.Struct):
     spent: list[int]
     backwards: int
     named: dict[tuple[int, int], list[int]]
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a replay goes on from where a row has just been cut, but for times, numbers and the last nap."""
+
+    open: tuple[tuple[int, int], ...]
+    current: int
+    base: int
+    becomes: int
+    names: tuple[int, ...]
+    opened: int  # and flags, of the open row
+    flags: int
+    batch_since_step: bool
+    border_since_backward: bool
+    is_counted: bool
+    was_loss: bool
+    is_between: bool
+    naps: bool
+    nap_flags: int  # 0 outside of naps
+
+
+class Point(NamedTuple):
+    """Where a replay is: the times and numbers that go with its state."""
+
+    since: int
+    iterator: int  # and batches that wait, of the open row
+    ready: int
+    line: int  # the last event's
+    number: int  # of the open row
 
 
 class Replay:
@@ -154,6 +184,9 @@ class Replay:
         self._worked: _Moment | None = None  # the last training in the open row
         self._resumed: _Moment | None = None  # the first call of a model since then
         self._stepped: _Moment | None = None  # the first step in it
+        # Networks that nothing trains, called after the step: averages of the weights, more likely than teachers.
+        self._presumed: tuple[int, int] | None = None  # since when in the open row, and its evaluation until then
+        self._called: _Moment | None = None  # the last call of a model without gradient in it, if nothing was trained
         self._is_counted = False  # whether the samples of the next backward pass are
         self._was_loss = False  # a gradient is taken inside what may be the loss
         self._coming: deque[Look] = deque()  # in the order of time, not reached yet
@@ -162,15 +195,15 @@ class Replay:
         self._line = 0  # of the last event
         self._pending_stretches: list[Stretch] = []
         self._in_window = False
-        self._nap = Nap(())  # the last
+        self.nap = Nap(())  # the last
         self._naps = False
         self._is_between = False  # whether the last row lay between two passes over data
-        self._closely: deque[Row] = deque(maxlen=CLOSELY)  # the last steps that were looked at closely
+        self.closely: deque[Row] = deque(maxlen=CLOSELY)  # the last steps that were looked at closely
         self._pending_spans: list[Span] = []
         self._marked: list[int] | None = None  # phases that ended at each mark of the stretch being marked
         self._marked_row = 0
         self._marked_at = 0
-        self._unread: dict[int, tuple[int, list[int]]] = {}  # stretches marked whose device times are not known yet
+        self.unread: dict[int, tuple[int, list[int]]] = {}  # stretches marked whose device times are not known yet
 
     # -- what comes in -------------------------------------------------------------------------------------------
 
@@ -192,12 +225,13 @@ class Replay:
         """A part of the log is lost: the row that it tore is not told, and nothing is known of the time up to now."""
         self._settled(self.clock.base)
         self.clock = Clock(now)
-        self._row, self._worked, self._stepped, self._marked = self._begin(EXHAUSTED), None, None, None
+        self._row, self._worked, self._stepped, self._called = self._begin(EXHAUSTED), None, None, None
+        self._marked = None
         self._cut(EXHAUSTED, 0)
 
     def marks(self, began: int, milliseconds: list[float]) -> None:
         """The device's times between the marks of a stretch."""
-        row, phases = self._unread.pop(began, (0, []))
+        row, phases = self.unread.pop(began, (0, []))
         if len(phases) != len(milliseconds):
             return  # two threads marked at once: which mark is whose is not known
         seconds = [0.0] * (PENDING + 1)
@@ -205,15 +239,66 @@ class Replay:
             seconds[phase] += ms * 1e-3
         self.device.append((row, seconds[:PENDING]))
 
+    # -- what goes on ----------------------------------------------------------------------------------------------
+
+    def state(self) -> State | None:
+        """What it goes on from, if a row has just been cut and nothing waits for its name; else None."""
+        clock, row = self.clock, self._row
+        begun = row.samples or row.optimizers or row.backwards or row.steps or any(clock.spent) or self._named
+        waits = self._pending_looks or self._pending_stretches or self._pending_spans or self._coming
+        is_marked = self._in_window or self._marked is not None or self._ready != NO_QUEUE
+        if begun or waits or is_marked or self._worked or self._resumed or self._stepped or self._called:
+            return None
+        return State(
+            open=tuple(clock.open),
+            current=clock.current,
+            base=clock.base,
+            becomes=clock.becomes,
+            names=tuple(self._names),
+            opened=row.opened,
+            flags=row.flags,
+            batch_since_step=self._batch_since_step,
+            border_since_backward=self._border_since_backward,
+            is_counted=self._is_counted,
+            was_loss=self._was_loss,
+            is_between=self._is_between,
+            naps=self._naps,
+            nap_flags=self.nap.flags if self._naps else 0,
+        )
+
+    def go_on(self, state: State, at: Point) -> None:
+        """Be where the state was taken, with times and numbers of its own."""
+        clock = self.clock = Clock(at.since)
+        clock.open, clock.current, clock.base, clock.becomes = (
+            list(state.open),
+            state.current,
+            state.base,
+            state.becomes,
+        )
+        self._row = Row(state.opened, at.iterator, flags=state.flags, ready=at.ready)
+        self._line, self._number = at.line, at.number
+        self._names = list(state.names)
+        self._batch_since_step, self._border_since_backward = state.batch_since_step, state.border_since_backward
+        self._is_counted, self._was_loss = state.is_counted, state.was_loss
+        self._is_between, self._naps = state.is_between, state.naps
+        self._worked = self._resumed = self._stepped = self._called = self._presumed = None
+
+    def point(self) -> Point:
+        """The times and numbers that belong to its state."""
+        row = self._row
+        return Point(self.clock.since, row.iterator, row.ready, self._line, self._number)
+
     # -- events --------------------------------------------------------------------------------------------------
 
     def _event(self, now: int, kind: int, operand: int) -> None:
-        while self._coming and self._coming[0].time <= now:
-            self._name(self._coming.popleft())
         clock = self.clock
+        is_leaf = wire.LEAF <= kind < wire.LEAF + len(PHASES)
+        since = max(now - operand, clock.since) if is_leaf else now
+        while self._coming and self._coming[0].time <= now:
+            look = self._coming.popleft()
+            self._name(look, clock.current if look.time <= since else kind - wire.LEAF)
         tells_spans = self._in_window or self._first <= now <= self._last
-        if wire.LEAF <= kind < wire.LEAF + len(PHASES):
-            since = max(now - operand, clock.since)
+        if is_leaf:
             place = self._lines.pop(now, 0) if self._lines else 0
             if tells_spans:
                 self._span(since, clock.current, self._line)
@@ -264,7 +349,11 @@ class Replay:
             clock.enter(LOSS, _MODEL)
         elif not operand & wire.WITH_GRAD:
             row.flags |= NO_GRAD_FORWARD
-            clock.enter(FORWARD if operand & wire.TRAINING or not is_trained else EVAL, _MODEL)
+            is_presumed = not is_trained and row.steps > 0
+            evaluates = not operand & wire.TRAINING and (is_trained or is_presumed)
+            if evaluates and is_presumed and self._presumed is None:
+                self._presumed = (clock.since, clock.spent[EVAL])
+            clock.enter(EVAL if evaluates else FORWARD, _MODEL)
         else:
             row.flags |= GRAD_FORWARD
             self._count_samples(operand >> wire.SAMPLES_SHIFT)
@@ -284,6 +373,14 @@ class Replay:
     def _model_out(self, _: int) -> None:
         if self.clock.leave(_MODEL, _GRAD_MODEL) == _GRAD_MODEL:
             self.clock.leave_forward()
+        elif self._only_calls():
+            self._called = self._moment()
+
+    def _only_calls(self) -> bool:
+        """Whether the open row is a batch with which a model was called, and nothing was trained."""
+        row = self._row
+        called = row.flags & (GRAD_FORWARD | NO_GRAD_FORWARD) == NO_GRAD_FORWARD
+        return called and row.opened == BATCH and not row.backwards
 
     def _backward_in(self, operand: int) -> None:
         clock = self.clock
@@ -292,9 +389,22 @@ class Replay:
             return
         if operand & wire.WITH_ANOMALY:
             self._row.flags |= ANOMALY
+        if self._presumed is not None:
+            self._was_trained_with(*self._presumed)
         is_partial = bool(operand & wire.WITHOUT_ACCUMULATING)
         self._was_loss = is_partial and clock.current == PENDING and clock.becomes == LOSS
         clock.enter_settling(BACKWARD, _PASS, bool(operand & wire.LOSS_KNOWN))
+
+    def _was_trained_with(self, since: int, before: int) -> None:
+        """Another backward pass follows the step: what a network computed after it was not evaluation."""
+        spent = self.clock.spent
+        spent[FORWARD] += spent[EVAL] - before
+        spent[EVAL] = before
+        self._presumed = None
+        self.looks = [
+            msgspec.structs.replace(look, phase=FORWARD) if look.phase == EVAL and look.time >= since else look
+            for look in self.looks
+        ]
 
     def _backward_out(self, _: int) -> None:
         clock = self.clock
@@ -338,6 +448,8 @@ class Replay:
             row.backwards = row.backwards or 1  # without a step: a GradScaler may have skipped it
         if row.opened == EXHAUSTED and self._worked is not None:  # on a batch that was read ahead
             self._split(self._worked, EXHAUSTED)
+        if iterator != row.iterator:
+            self._leave()
         self._cut(BATCH, iterator)
         self._batch_since_step = self._border_since_backward = True
         self._row.ready, self._ready = self._ready, NO_QUEUE
@@ -384,7 +496,7 @@ class Replay:
 
     def _marks_out(self, _: int) -> None:
         if self._marked is not None:
-            self._unread[self._marked_at] = (self._marked_row, self._marked)
+            self.unread[self._marked_at] = (self._marked_row, self._marked)
             self._marked = None
 
     def _window_in(self, _: int) -> None:
@@ -395,8 +507,8 @@ class Replay:
         self._in_window = False
 
     def _nap_in(self, _: int) -> None:
-        self._nap, self._naps = Nap(self._closely), True
-        self._row.flags |= self._nap.flags
+        self.nap, self._naps = Nap(self.closely), True
+        self._row.flags |= self.nap.flags
 
     def _nap_out(self, _: int) -> None:
         self._naps = False
@@ -432,14 +544,22 @@ class Replay:
         """What came after the last training in an open row is not part of its iteration."""
         if self._worked is not None:
             self._split(self._worked, EXHAUSTED)
+        self._leave()
         self._cut(START, 0)
+
+    def _leave(self) -> None:
+        """No more batches of this pass are asked for now, and none was missing: what came after the last call of a
+        model with one may have nothing to do with it."""
+        if self._called is not None and self._only_calls():
+            self._split(self._called, LEFT)
+            self._row.samples = 0
 
     # -- names ---------------------------------------------------------------------------------------------------
 
-    def _name(self, look: Look) -> None:
-        if self._naps and self.clock.current in (OTHER, PENDING):
+    def _name(self, look: Look, phase: int) -> None:
+        if self._naps and phase in (OTHER, PENDING):
             return  # what it fell into is not known
-        look = msgspec.structs.replace(look, phase=self.clock.current, iterator=self._row.iterator)
+        look = msgspec.structs.replace(look, phase=phase, iterator=self._row.iterator)
         (self._pending_looks if look.phase == PENDING else self.looks).append(look)
 
     def _stretch(self, now: int) -> None:
@@ -515,7 +635,7 @@ class Replay:
     def _split(self, moment: _Moment, opened: int) -> None:
         """End the open row at an earlier moment; what came since belongs to a row that began then."""
         clock, row, before = self.clock, self._row, moment.spent
-        self._resumed = None
+        self._resumed = self._presumed = None
         before[clock.base] += before[PENDING]
         before[PENDING] = 0
         flags = row.flags & WINDOW
@@ -531,20 +651,20 @@ class Replay:
 
     def _cut(self, opened: int, iterator: int) -> None:
         row, self._row = self._row, self._begin(opened, iterator)
-        self._worked = self._resumed = self._stepped = None
+        self._worked = self._resumed = self._stepped = self._called = self._presumed = None
         self._close(row, self.clock.since, self.clock.cut())
 
     def _begin(self, opened: int, iterator: int = 0) -> Row:
-        return Row(opened, iterator, flags=(WINDOW if self._in_window else 0) | (self._nap.flags if self._naps else 0))
+        return Row(opened, iterator, flags=(WINDOW if self._in_window else 0) | (self.nap.flags if self._naps else 0))
 
     def _close(self, row: Row, end: int, spent: list[int]) -> None:
         row.end, row.spent = end, spent[:PENDING]
         is_first, self._is_between = self._is_between, row.opened == EXHAUSTED
         if not row.flags & NAP:
             if row.steps and not is_first and not row.flags & (WINDOW | COMPILED):
-                self._closely.append(row)  # the first step of a pass is not like the others
+                self.closely.append(row)  # the first step of a pass is not like the others
         elif row.opened == BATCH:
-            self._nap.divide(row.spent)
+            self.nap.divide(row.spent)
         if self._named:
             self._settle_named(self.clock.base if self.clock.settled is None else self.clock.settled)
             self.named += [Named(self._number, *key, *spent) for key, spent in self._named.items() if any(spent)]

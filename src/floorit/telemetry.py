@@ -103,7 +103,7 @@ class _Gpu:
             power=power,
             power_limit=limit,
             busy=self._ask(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu * _PERCENT),
-            memory=self._ask(lambda: int(nvml.nvmlDeviceGetMemoryInfo(handle).used)),
+            memory=self._ask(lambda: self._memory(nvml.nvmlMemory_v2)) or self._ask(self._memory),
             clock=self._ask(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM) * _MEGA),
             slowed=sorted({reason for bit, reason in self._reasons.items() if held & bit}),
             graphics=graphics,
@@ -111,6 +111,10 @@ class _Gpu:
             tensor=tensor,
             processes=self._ask(lambda: len(nvml.nvmlDeviceGetComputeRunningProcesses(handle))),
         )
+
+    def _memory(self, version: int | None = None) -> int:
+        """Bytes in use. By the first version of the question, all that old drivers know, what the driver keeps too."""
+        return int(self._nvml.nvmlDeviceGetMemoryInfo(self._handle, version).used)
 
     def _ask(self, question: Callable[[], T]) -> T | None:
         try:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from floorit.analyse.host import COMM, DATA_WAIT, H2D, LAUNCH, OTHER, SYNC, Segment, timeline
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.kernels import kind_of, uses_tensor_cores
-from floorit.analyse.ledger import Ledger, Line, lines
+from floorit.analyse.ledger import Entry, Ledger, Line, lines
 from floorit.analyse.precision import TypeShare
 from floorit.analyse.trace import Events, Ints, Trace
 from floorit.analyse.watched import Clocks, Stretch, host_seconds, joined, whole_steps
@@ -22,6 +22,7 @@ from floorit.events import Process, Sample, Span
 from floorit.record import wire
 
 CAUSES = (DATA_WAIT, LAUNCH, SYNC, H2D, COMM, OTHER)
+OWN = (wire.OTHER, wire.LOGGING)  # phases in which the host neither issues work nor waits for it
 MOST_KERNELS = 10  # named in the report
 _FROM_HOST = "HtoD"  # in the trace's name of a copy
 _NANO = 1e-9
@@ -63,6 +64,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 0  # that were watched
     watched_seconds: float | None = None  # how long each took, being watched
     watched_wait: float | None = None  # of it the host waited for data; first as watched, then `in_usual_step`
+    watched_own: dict[str, float] = {}  # the same for the phases of `OWN`
     step_seconds: float | None = None  # of which the shares are: first as watched, then `in_usual_step`
     busy_share: float | None = None
     idle: list[Idle] = []
@@ -96,8 +98,9 @@ def examine(process: Process, iterations: Iterations, window: dict[str, Any], tr
         return "the trace of the kernel window ends too early"
     stretches = on_gpu(stretches, work, trace.calls)
     measured = _measure(len(steps), stretches, work, trace.calls, to_trace.spans(process.spans))
-    waited = host_seconds(process, iterations, wire.DATA_WAIT, *window["measured"])
-    return msgspec.structs.replace(measured, watched_wait=waited)
+    waited, *own = (host_seconds(process, iterations, phase, *window["measured"]) for phase in (wire.DATA_WAIT, *OWN))
+    names = [wire.PHASES[phase] for phase in OWN]
+    return msgspec.structs.replace(measured, watched_wait=waited, watched_own=dict(zip(names, own, strict=True)))
 
 
 def in_usual_step(gpu: Gpu, busy: float, step: float, ledger: Ledger) -> Gpu:
@@ -107,21 +110,20 @@ def in_usual_step(gpu: Gpu, busy: float, step: float, ledger: Ledger) -> Gpu:
     """
     if gpu.step_seconds is None or not step:
         return gpu
-    waits = ledger.seconds(DATA_WAIT)
-    seconds = usual_idle(gpu, max(step - busy, 0.0), waits)
+    waits, own = ledger.seconds(DATA_WAIT), own_seconds(ledger.entries)
+    usual = usual_idle(gpu, max(step - busy, 0.0), waits, own)
     known = {idle.cause: idle for idle in gpu.idle}
-    unseen = Idle(
-        cause=DATA_WAIT, share=0.0, seconds=0.0, host=DATA_WAIT, phases={DATA_WAIT: 1.0}, where=ledger.where(DATA_WAIT)
-    )
+    missed = {phase: seconds - gpu.watched_own.get(phase, 0.0) for phase, seconds in own.items()}
     idle = [
-        msgspec.structs.replace(known.get(cause, unseen), share=spent / step, seconds=spent)
-        for cause, spent in sorted(seconds.items(), key=lambda item: -item[1])
+        _usual(known.get(cause), cause, phases, step, ledger, missed if cause == OTHER else {})
+        for cause, phases in sorted(usual.items(), key=lambda item: -sum(item[1].values()))
     ]
     as_long = gpu.step_seconds / step
     return msgspec.structs.replace(
         gpu,
         watched_seconds=gpu.step_seconds,
         watched_wait=waits,
+        watched_own=own,
         step_seconds=step,
         busy_share=1 - sum(i.share for i in idle),
         idle=idle,
@@ -131,23 +133,63 @@ def in_usual_step(gpu: Gpu, busy: float, step: float, ledger: Ledger) -> Gpu:
     )
 
 
-def usual_idle(gpu: Gpu, left: float, waits: float) -> dict[str, float]:
-    """Seconds by cause of a step that leaves the GPU idle for `left`, and in which the host waits for data for `waits`.
+def own_seconds(entries: Iterable[Entry]) -> dict[str, float]:
+    """Seconds of a step in the phases of `OWN`, by the ledger."""
+    found = {wire.PHASES[phase]: 0.0 for phase in OWN}
+    for entry in entries:
+        phase = "other" if entry.phase == "unattributed" else entry.phase
+        if phase in found:
+            found[phase] += entry.seconds
+    return found
+
+
+def _usual(
+    watched: Idle | None, cause: str, phases: dict[str, float], step: float, ledger: Ledger, missed: dict[str, float]
+) -> Idle:
+    """Idle time of a usual step; where the window has missed most of it, the ledger says where it is spent."""
+    spent = sum(phases.values())
+    host = max(phases, key=lambda phase: phases[phase])
+    is_unseen = 2 * missed.get(host, 0.0) > phases[host]
+    return Idle(
+        cause=cause,
+        share=spent / step,
+        seconds=spent,
+        host=host,
+        where=ledger.where(host) if watched is None or is_unseen else watched.where,
+        phases={phase: seconds / spent for phase, seconds in phases.items()},
+    )
+
+
+def usual_idle(gpu: Gpu, left: float, waits: float, own: dict[str, float]) -> dict[str, dict[str, float]]:
+    """By cause and the host's phase, the seconds of a step that leaves the GPU idle for `left`.
 
     Waiting for data comes in bursts, which the few steps of a window may have missed, or met: it is taken from the
-    ledger, and as much of it is idle time as it was there. The other causes share the rest as they did.
+    ledger (`waits`), and as much of it is idle time as it was there. So does what the program does in every so many
+    steps: what the ledger has more of it (`own`) than the window, the GPU is idle for. The other causes share the rest
+    as they did.
     """
-    watched = {idle.cause: idle.share * (gpu.step_seconds or 1.0) for idle in gpu.idle if idle.share}
+    watched = {idle.cause: idle for idle in gpu.idle if idle.share}
+    seconds = {cause: idle.share * (gpu.step_seconds or 1.0) for cause, idle in watched.items()}
     waited = gpu.watched_wait
-    if not watched or waited is None:
-        total = sum(watched.values())
-        return {cause: left * seconds / total for cause, seconds in watched.items()}
-    felt = min(watched.get(DATA_WAIT, 0.0) / waited, 1.0) if waited else 1.0
-    others = {cause: seconds for cause, seconds in watched.items() if cause != DATA_WAIT}
-    total = sum(others.values())
-    data = min(felt * waits, left) if others else left
-    found = {DATA_WAIT: data, **{cause: (left - data) * seconds / total for cause, seconds in others.items()}}
-    return {cause: seconds for cause, seconds in found.items() if seconds > 0}
+    data, unseen = 0.0, dict[str, float]()
+    if watched and waited is not None:
+        felt = min(seconds.pop(DATA_WAIT, 0.0) / waited, 1.0) if waited else 1.0
+        data = min(felt * waits, left) if seconds else left
+        unseen = {phase: max(own.get(phase, 0.0) - met, 0.0) for phase, met in gpu.watched_own.items()}
+        fits = min((left - data) / sum(unseen.values()), 1.0) if any(unseen.values()) and seconds else 0.0
+        unseen = {phase: spent * fits for phase, spent in unseen.items() if spent * fits > 0}
+    rest, total = left - data - sum(unseen.values()), sum(seconds.values())
+    found = {
+        cause: {phase: rest * spent / total * share for phase, share in watched[cause].phases.items()}
+        for cause, spent in seconds.items()
+        if rest > 0
+    }
+    if data > 0:
+        found[DATA_WAIT] = {DATA_WAIT: data}
+    for phase, spent in unseen.items():
+        others = found.setdefault(OTHER, {})
+        others[phase] = others.get(phase, 0.0) + spent
+    return found
 
 
 def _measure(count: int, stretches: list[Stretch], work: Events, calls: Events, spans: list[Span]) -> Gpu:

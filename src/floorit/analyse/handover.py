@@ -74,4 +74,5 @@ def _shown(sample: Sample, drivers: set[_Key]) -> Sample:
     while at and (at == len(stack) or (stack[at].file, stack[at].line) in drivers):
         called = package(stack[at - 1].file)
         at = next(i for i, place in enumerate(stack) if package(place.file) == called)
-    return msgspec.structs.replace(sample, user=stack[at]) if at < len(stack) else sample
+    is_other = at < len(stack) and stack[at] is not sample.user
+    return msgspec.structs.replace(sample, user=stack[at]) if is_other else sample

@@ -19,6 +19,7 @@ from floorit.record import wire
 from floorit.stats import Estimate, mean
 
 _TRAINING = (wire.FORWARD, wire.BACKWARD, wire.OPTIMIZER)
+FULL = 0.9  # of all batches that workers may be ahead, waiting when one is wanted: from here on the next is among them
 MUCH_READ = 1 << 20  # bytes: less is the queue's own traffic
 
 
@@ -54,6 +55,12 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
     core_wait_share: float | None = None  # of the time in which a worker could run, waiting for a core
 
     @property
+    def always_ready(self) -> bool:
+        """Whether the next batch is made before it is wanted: if there is a wait, it is for taking it over."""
+        most = self.count * (self.prefetch or 0)
+        return most > 0 and self.queue_mean is not None and self.queue_mean >= FULL * most
+
+    @property
     def dataset_share(self) -> float | None:
         """Of the time to make a batch, what the dataset takes; the rest is collate."""
         if self.fetch_seconds is None or self.collate_seconds is None:
@@ -81,7 +88,7 @@ def describe(
     pids = _makers(process, loader)
     fetches = source.fetches if source is not None else process.fetches[:0]
     fetches = fetches[np.isin(fetches["pid"], list(pids)) & (fetches["end"] >= begin) & (fetches["end"] <= end)]
-    samples = [s for s in source.samples if s.phase == wire.DATA_WAIT and s.at >= begin] if source else []
+    samples = _looks(process, source, trained, begin) if source is not None else []
     queued = rows[np.isin(rows["iterator"], trained) & (rows["ready"] != replay.NO_QUEUE) & (rows["end"] >= begin)]
     per_sample = fetches["fetch"].astype(np.float64) / np.maximum(fetches["samples"], 1)
     received = sum(r["batches"] for r in process.received)
@@ -136,6 +143,12 @@ def _makers(process: Process, loader: dict[str, Any]) -> set[int]:
     """The processes that make the training loader's batches."""
     passes = [process.iterators[i] for i in process.trained_iterators() if i in process.iterators]
     return {pid for p in passes for pid in p["pids"]} if loader["workers"] else {process.key[1]}
+
+
+def _looks(process: Process, source: Process, trained: list[int], begin: float) -> list[Sample]:
+    """At where batches are made; in the training process, those of the evaluation left out."""
+    making = [s for s in source.samples if s.phase == wire.DATA_WAIT and s.at >= begin]
+    return making if source is not process else [s for s in making if s.iterator in trained]
 
 
 def _lines_of_loader(samples: list[Sample], process: Process) -> list[Line]:

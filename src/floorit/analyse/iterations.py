@@ -185,13 +185,12 @@ def _last_steps(optimizers: NDArray[np.uint32]) -> Bools:
 def _optimizer_steps(rows: Rows, of_row: Ints, trains: Bools, count: int) -> int:
     """Steps of all iterations; several optimizers that step in one count once."""
     bits = rows["optimizers"][trains]
-    several = np.maximum(sum((bits >> bit & 1).astype(np.int64) for bit in range(32)), 1)
-    each = np.ceil(rows["steps"][trains] / several)
+    seen = int(np.bitwise_or.reduce(bits))
+    stepped = [(bits >> bit & 1) > 0 for bit in range(32) if seen >> bit & 1]
+    each = np.ceil(rows["steps"][trains] / np.maximum(sum(mine.astype(np.int64) for mine in stepped), 1))
     most = np.zeros(count)
-    for bit in range(32):
-        mine = (bits >> bit & 1) > 0
-        if mine.any():
-            most = np.maximum(most, np.bincount(of_row[trains][mine], weights=each[mine], minlength=count)[:count])
+    for mine in stepped:
+        most = np.maximum(most, np.bincount(of_row[trains][mine], weights=each[mine], minlength=count)[:count])
     return int(most.sum())
 
 
@@ -200,7 +199,26 @@ def _kinds(rows: Rows, evaluation: set[int], ended: Bools) -> Ints:
     evaluates = np.isin(rows["iterator"], list(evaluation)) & (rows["opened"] == replay.BATCH)
     kind[ended] = BETWEEN
     kind[evaluates] = EVAL
+    _leave_evaluation(rows, evaluates, kind)
     return kind
+
+
+def _leave_evaluation(rows: Rows, evaluates: Bools, kind: Ints) -> None:
+    """What follows the last batch of an evaluation whose end nobody tells: loops that are left, loaders without end.
+
+    Of an evaluation of one batch it may be all that is done with it, and nothing else says how much that is.
+    """
+    for row in np.flatnonzero(rows["opened"] == replay.LEFT).tolist():
+        if evaluates[row - 1]:
+            has_several = evaluates[row - 2] and rows["iterator"][row - 2] == rows["iterator"][row]
+            kind[row] = BETWEEN if has_several else EVAL
+
+
+def _evaluations(rows: Rows, evaluation: set[int]) -> int:
+    """How often the program evaluated: a loader without an end gives batches to all of its evaluations."""
+    evaluates = np.isin(rows["iterator"], list(evaluation)) & (rows["opened"] == replay.BATCH)
+    goes_on = evaluates[1:] & evaluates[:-1] & (rows["iterator"][1:] == rows["iterator"][:-1])
+    return int(evaluates.sum()) - int(goes_on.sum())
 
 
 def _build(
@@ -243,7 +261,7 @@ def _build(
         optimizer_steps=steps,
         accumulation=count / steps if steps and count - steps != 1 else 1.0,  # the last may have been cut off
         epochs=len(training),
-        eval_passes=len(evaluation),
+        eval_passes=_evaluations(rows, evaluation),
         warmup=warmup,
         steady=is_steady(seconds[warmup:][~slowed[warmup:]]),
         eval_iterators=frozenset(evaluation),
@@ -273,8 +291,10 @@ def _before_replay(process: Process, of_row: Ints, count: int) -> int:
 
 def _extend(slowed: Bools, ahead: Bools) -> None:
     """Count the iterations right after slowed ones, in which the host runs ahead again, as slowed too."""
-    for at in range(1, len(slowed)):
-        slowed[at] |= slowed[at - 1] and ahead[at]
+    for at in np.flatnonzero(slowed).tolist():
+        while at + 1 < len(slowed) and ahead[at + 1]:
+            at += 1
+            slowed[at] = True
 
 
 def warmup_length(seconds: Floats, compiled: Bools, ahead: Bools) -> int:

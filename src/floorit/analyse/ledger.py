@@ -32,13 +32,14 @@ ORDER = (
     "other",
     "unattributed",
 )
+HOST_AHEAD = 2  # steps that the host may be ahead of the GPU: about as many launches wait for it
 MOST_LINES = 5  # source lines named for a phase
 _WAITING = ("data_wait", "epoch_gap")
 AHEAD = 1.2  # the GPU's seconds of a step over the host's: more than the noise of both
 ENOUGH_LOOKS = 20  # at the stack: fewer are said to be few
 _EVAL = wire.PHASES.index("eval")
 # What follows the last iteration is the program's end, not training, but for what has a name of its own.
-NAMED = [wire.PHASES.index(name) for name in ("logging", "checkpoint", "epoch_gap", "eval")]
+_NAMED = [wire.PHASES.index(name) for name in ("logging", "checkpoint", "epoch_gap", "eval")]
 _COMPREHENSIONS = re.compile(r"(\.<locals>)?\.?<(listcomp|setcomp|dictcomp|genexpr)>")
 
 
@@ -60,6 +61,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     share: float
     gpu_seconds: float | None
     where: list[Line]
+    bursts: float = 0.0  # seconds a step of it that come in few steps, and there for longer than others take as a whole
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +112,9 @@ def draw(process: Process, iterations: Iterations) -> Ledger:
     known = _attributed(own)
     seconds["unattributed"] = seconds["other"] * (1 - known)
     seconds["other"] *= known
+    bursts = dict(zip(wire.PHASES, _bursts(process, iterations).tolist(), strict=True))
+    bursts["unattributed"] = bursts["other"] * (1 - known)
+    bursts["other"] *= known
     device = _device(process, iterations)
     entries = [
         Entry(
@@ -118,11 +123,23 @@ def draw(process: Process, iterations: Iterations) -> Ledger:
             share=seconds[phase] / mean if mean else 0.0,
             gpu_seconds=device.get(phase) or None if device else None,
             where=lines(own if phase == "other" else looks.get(phase, ())),
+            bursts=bursts[phase],
         )
         for phase in ORDER
         if seconds[phase] > 0 or phase == "unattributed"
     ]
     return Ledger(mean=mean, entries=entries, looks=looks)
+
+
+def _bursts(process: Process, iterations: Iterations) -> Floats:
+    """Seconds a step by phase, beyond what the median step has of it and what may be hidden."""
+    counts = (iterations.kind == TRAIN) & (iterations.of_row >= iterations.warmup) & ~iterations.windowed
+    steps, of_step = np.unique(iterations.of_row[counts], return_inverse=True)
+    spent = np.zeros((max(len(steps), 1), len(wire.PHASES)))
+    np.add.at(spent, of_step, process.rows["seconds"][counts])
+    hidden = HOST_AHEAD * float(np.median(spent.sum(axis=1)))
+    beyond: Floats = np.maximum(spent - np.median(spent, axis=0) - hidden, 0.0).mean(axis=0)
+    return beyond
 
 
 def _looks(process: Process, iterations: Iterations, begin: float, end: float) -> dict[str, list[Sample]]:
@@ -143,9 +160,23 @@ def _spent(process: Process, iterations: Iterations) -> tuple[Floats, float, flo
     evaluates = kind[first : last + 1][counts] == EVAL
     spent = seconds[~evaluates].sum(axis=0)
     spent[_EVAL] += seconds[evaluates].sum()
-    after = rows["seconds"][last + 1 :][~iterations.windowed[last + 1 :]]
-    spent[NAMED] += after[:, NAMED].sum(axis=0)
+    spent += after_training(process, iterations)[~iterations.windowed[last + 1 :]].sum(axis=0)
     return spent, float(process.starts()[first]), float(rows["end"][last])
+
+
+def after_training(process: Process, iterations: Iterations) -> Floats:
+    """Seconds by phase that count of the rows after the last one that trains or evaluates.
+
+    Of logging no more than a row has had of it before: many a program ends with figures that it draws once.
+    """
+    seconds = process.rows["seconds"].astype(np.float64)
+    last = int(np.flatnonzero(iterations.kind != BETWEEN)[-1])
+    counted: Floats = np.zeros_like(seconds[last + 1 :])
+    counted[:, _NAMED] = seconds[last + 1 :, _NAMED]
+    written = counted[:, wire.LOGGING].sum()
+    usual = seconds[: last + 1, wire.LOGGING][iterations.of_row[: last + 1] >= 0].max()
+    counted[:, wire.LOGGING] *= min(usual / written, 1.0) if written else 1.0
+    return counted
 
 
 def _counted(
@@ -173,7 +204,11 @@ def _attributed(samples: list[Sample]) -> float:
 
 
 def _device(process: Process, iterations: Iterations) -> dict[str, float] | None:
-    """Device seconds by phase of a step, from the rows that were marked."""
+    """Device seconds by phase of a step, from the rows that were marked.
+
+    Marks make a row longer where the host is the limit. On both clocks a row begins where the one before it ended, so
+    that the mean row is as long on either: the marked rows only say how the device's time is divided.
+    """
     device = process.device
     rows = process.rows
     marked = device[device["row"] < len(rows)]
@@ -181,9 +216,11 @@ def _device(process: Process, iterations: Iterations) -> dict[str, float] | None
     marked = marked[in_training[marked["row"]]]
     if not len(marked):
         return None
-    rows_per_step = int(in_training.sum()) / max(len(iterations.after_warmup), 1)
-    mean = marked["seconds"].astype(np.float64).mean(axis=0) * rows_per_step
-    return dict(zip(wire.PHASES, mean.tolist(), strict=True))
+    spent = marked["seconds"].astype(np.float64).sum(axis=0)
+    if not spent.sum():
+        return None
+    per_step = float(rows["seconds"][in_training].sum(dtype=np.float64)) / max(len(iterations.after_warmup), 1)
+    return dict(zip(wire.PHASES, (spent / spent.sum() * per_step).tolist(), strict=True))
 
 
 def lines(samples: Iterable[Sample], most: int = MOST_LINES) -> list[Line]:

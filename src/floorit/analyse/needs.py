@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from floorit.analyse.gpu import Gpu, usual_idle
+from floorit.analyse.gpu import Gpu, own_seconds, usual_idle
 from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Entry
 from floorit.stats import Estimate
@@ -14,6 +14,7 @@ from floorit.stats import Estimate
 # Phases in which the GPU is given work.
 ISSUING = ("forward", "loss", "backward", "recompute", "optimizer")
 _ON_GPU = ("h2d", "grad_sync", *ISSUING)
+_OWN = ("other", "unattributed", "logging")
 # What lies between steps and not in each of them.
 BETWEEN = ("eval", "checkpoint", "epoch_gap")
 # Which idle time of the GPU a phase of the host is to blame for.
@@ -67,6 +68,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     gpu: Range | None  # busy; None without a GPU
     idle: dict[str, float] | None  # of the GPU by cause; None where no kernel window has seen it
     idle_in: dict[str, float] = {}  # of the GPU by the host's phase, whatever the cause; empty where it is not known
+    bursts: float = 0.0  # of the program's own code, longer than what the GPU may still have to do
     copies_alone: float  # the GPU did nothing but copy; 0 where it is not known
     loader: Loader | None  # None: there is none, or steps are not batches
     cores: float | None  # that this rank may use
@@ -150,7 +152,7 @@ def find(
     device = {entry.phase: entry.gpu_seconds for entry in ledger if entry.gpu_seconds}
     within = step - sum(host.get(phase, 0.0) for phase in BETWEEN)
     busy = _busy(gpu, host, device, median.value, within)
-    idle = _idle(gpu, busy, within, host.get("data_wait", 0.0))
+    idle = _idle(gpu, busy, within, host.get("data_wait", 0.0), own_seconds(ledger))
     usable = threads if threads is not None else cores
     return Needs(
         step=step,
@@ -159,8 +161,9 @@ def find(
         host=host,
         device=device,
         gpu=busy,
-        idle=idle,
-        idle_in=_idle_in(gpu, idle),
+        idle=None if idle is None else {cause: sum(phases.values()) for cause, phases in idle.items()},
+        idle_in=_idle_in(idle or {}),
+        bursts=sum(entry.bursts for entry in ledger if entry.phase in _OWN),
         copies_alone=(gpu.copies_alone_share or 0.0) * within if gpu is not None else 0.0,
         loader=_loader(workers, batch, host.get("data_wait", 0.0), cores, None if busy else usable),
         cores=cores,
@@ -192,17 +195,19 @@ def _busy(
     return Range(low, (low + high) / 2, high)
 
 
-def _idle(gpu: Gpu | None, busy: Range | None, within: float, waits: float) -> dict[str, float] | None:
+def _idle(
+    gpu: Gpu | None, busy: Range | None, within: float, waits: float, own: dict[str, float]
+) -> dict[str, dict[str, float]] | None:
     if gpu is None or gpu.busy_share is None or busy is None:
         return None
-    return usual_idle(gpu, max(within - busy.likely, 0.0), waits)
+    return usual_idle(gpu, max(within - busy.likely, 0.0), waits, own)
 
 
-def _idle_in(gpu: Gpu | None, idle: dict[str, float] | None) -> dict[str, float]:
+def _idle_in(idle: dict[str, dict[str, float]]) -> dict[str, float]:
     found: dict[str, float] = {}
-    for one in gpu.idle if gpu is not None and idle else []:
-        for phase, share in one.phases.items():
-            found[phase] = found.get(phase, 0.0) + share * (idle or {}).get(one.cause, 0.0)
+    for phases in idle.values():
+        for phase, spent in phases.items():
+            found[phase] = found.get(phase, 0.0) + spent
     return found
 
 

@@ -7,13 +7,15 @@ what they all do in them. A rank waits for as long as its own time is less than 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from floorit.analyse.iterations import Iterations
+from floorit.analyse.iterations import Bools, Iterations
 from floorit.analyse.ledger import Ledger, Line
 from floorit.events import Process
 from floorit.record import wire
@@ -23,6 +25,7 @@ IN_STEP = 0.1  # of the mean step: ranks whose means differ by more do not wait 
 LATE = 0.05  # of the step that the others lose by it: less is not told
 MOSTLY = 0.5  # of the steps in which the same rank is the slowest: in fewer they take turns
 ENOUGH = 10  # steps
+AT_ONCE = 256  # steps of all ranks that are laid side by side at a time
 _TOGETHER = (wire.BACKWARD, wire.GRAD_SYNC)
 _DATA = (wire.DATA_WAIT, wire.EPOCH_GAP)
 _NANO = 1e-9
@@ -37,6 +40,22 @@ class Trained(Protocol):
     def iterations(self) -> Iterations: ...
     @property
     def ledger(self) -> Ledger: ...
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A rank as it is laid beside the others."""
+
+    rank: int
+    warmup: int
+    slowed: Bools  # of each iteration
+    own: Floats  # seconds of it that are the rank's own, evaluation and gaps that follow included
+    waited: Floats  # seconds of it in which it waited for data
+    reduces: bool  # whether it was seen to meet the others: by DDP, or by collectives that it calls
+    ledger: Ledger
+
+    @property
+    def count(self) -> int:
+        return len(self.own)
 
 
 class LateRank(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,37 +98,79 @@ def waits(process: Process, iterations: Iterations) -> float | None:
     return alone / max(iterations.accumulation, 1.0)
 
 
-def compare(trained: Sequence[Trained]) -> Together | None:
-    """Lay the steps of all ranks side by side; None where they are not in step, or too few."""
-    first = max(one.iterations.warmup for one in trained)
-    last = min(one.iterations.count for one in trained)
-    means = np.array([one.ledger.mean for one in trained])
-    if len(trained) < 2 or last - first < ENOUGH or np.ptp(means) > IN_STEP * means.mean():
-        return None
-    if not all(_reduces(one) for one in trained):
-        return None
-    counted = ~np.any([one.iterations.slowed[first:last] for one in trained], axis=0)
-    own = np.stack([_own(one.process, one.iterations)[first:last][counted] for one in trained])
-    waited = np.stack([_spent(one.process, one.iterations, _DATA)[first:last][counted] for one in trained])
-    if own.shape[1] < ENOUGH:
-        return None
-    slowest = own.argmax(axis=0)
-    late = _late(trained, own, slowest)
-    return Together(
-        waits=[_wait(own, rank, late, trained) for rank in range(len(trained))],
-        late=late,
-        data_seconds=float((own.max(axis=0) - (own - waited).max(axis=0)).mean()),
+def member(one: Trained) -> Member:
+    """What the others need to know of a rank."""
+    process, iterations = one.process, one.iterations
+    alone = [phase for phase in range(len(wire.PHASES)) if phase not in _TOGETHER]
+    return Member(
+        rank=process.rank,
+        warmup=iterations.warmup,
+        slowed=iterations.slowed,
+        own=_spent(process, iterations, alone),
+        waited=_spent(process, iterations, _DATA),
+        reduces=process.ddp is not None or one.ledger.seconds("grad_sync") > 0,
+        ledger=msgspec.structs.replace(one.ledger, looks={}),
     )
 
 
-def _reduces(one: Trained) -> bool:
-    """Whether it was seen to meet the others: by DDP, or by collectives that it calls."""
-    return one.process.ddp is not None or one.ledger.seconds("grad_sync") > 0
+def compare(members: Sequence[Member]) -> Together | None:
+    """Lay the steps of all ranks side by side; None where they are not in step, or too few."""
+    first = max(one.warmup for one in members)
+    last = min(one.count for one in members)
+    means = np.array([one.ledger.mean for one in members])
+    if len(members) < 2 or last - first < ENOUGH or np.ptp(means) > IN_STEP * means.mean():
+        return None
+    if not all(one.reduces for one in members):
+        return None
+    slowed = np.zeros(last - first, bool)
+    for one in members:
+        slowed |= one.slowed[first:last]
+    steps = first + np.flatnonzero(~slowed)
+    if len(steps) < ENOUGH:
+        return None
+    side = _side_by_side(members, steps)
+    late = _late(members, steps, side)
+    return Together(
+        waits=[_wait(one, steps, side, late) for one in members],
+        late=late,
+        data_seconds=float((side.longest - side.without_data).mean()),
+    )
 
 
-def _own(process: Process, iterations: Iterations) -> Floats:
-    """Seconds of each iteration that are the rank's own, evaluation and gaps that follow it included."""
-    return _spent(process, iterations, [phase for phase in range(len(wire.PHASES)) if phase not in _TOGETHER])
+class _Side(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be known of each step over all ranks: of their own seconds."""
+
+    slowest: NDArray[np.int64]  # which rank
+    longest: Floats
+    without_data: Floats  # the longest if none waited for data
+    middle: Floats  # those in the middle by size, three of them
+
+    def others(self, own: Floats, ranks: int) -> Floats:
+        """The median of all ranks but one, whose own seconds these are."""
+        low, high, above = self.middle
+        left: Floats = np.where(own > low, low, high)
+        right: Floats = np.where(own > high, high, above)
+        return left if ranks % 2 == 0 else (left + right) / 2
+
+
+def _side_by_side(members: Sequence[Member], steps: NDArray[np.int64]) -> _Side:
+    """All ranks in a few steps at a time: a table of all of them would be large."""
+    at = (len(members) - 2) // 2
+    middle = [at, at + 1, min(at + 2, len(members) - 1)]
+    parts = []
+    for some in np.array_split(steps, math.ceil(len(steps) / AT_ONCE)):
+        own = np.stack([one.own[some] for one in members], axis=1)
+        waited = np.stack([one.waited[some] for one in members], axis=1)
+        parts.append(
+            (
+                own.argmax(axis=1),
+                own.max(axis=1),
+                (own - waited).max(axis=1),
+                np.partition(own, middle, axis=1)[:, middle].T,
+            )
+        )
+    slowest, longest, without_data, between = (np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))
+    return _Side(slowest=slowest, longest=longest, without_data=without_data, middle=between)
 
 
 def _spent(process: Process, iterations: Iterations, phases: Sequence[int]) -> Floats:
@@ -120,32 +181,35 @@ def _spent(process: Process, iterations: Iterations, phases: Sequence[int]) -> F
     return each.astype(np.float64)
 
 
-def _late(trained: Sequence[Trained], own: Floats, slowest: np.ndarray) -> LateRank | None:
+def _late(members: Sequence[Member], steps: NDArray[np.int64], side: _Side) -> LateRank | None:
     """The rank by which the others lose most, if that is much and mostly the same one."""
-    behind = own - np.stack([np.median(np.delete(own, rank, axis=0), axis=0) for rank in range(len(own))])
-    lost = np.where(slowest == np.arange(len(own))[:, None], behind, 0.0).mean(axis=1)
-    rank = int(lost.argmax())
-    later, share = mean(behind[rank]), float((slowest == rank).mean())
-    step = trained[rank].ledger.mean
-    if later is None or later.low <= 0 or lost[rank] < LATE * step or share < MOSTLY:
+
+    def behind(one: Member) -> Floats:
+        return one.own[steps] - side.others(one.own[steps], len(members))
+
+    lost = [float(np.where(side.slowest == at, behind(one), 0.0).mean()) for at, one in enumerate(members)]
+    at = int(np.argmax(lost))
+    one, later, share = members[at], mean(behind(members[at])), float((side.slowest == at).mean())
+    step = one.ledger.mean
+    if later is None or later.low <= 0 or lost[at] < LATE * step or share < MOSTLY:
         return None
-    phase, own_seconds, others = _excess(trained, rank)
+    phase, own_seconds, others = _excess(members, at)
     is_cause = phase is not None and own_seconds - others > later.value / 2
     return LateRank(
-        rank=trained[rank].process.rank,
+        rank=one.rank,
         seconds=later,
         share=later.value / step,
         slowest_share=share,
         phase=phase if is_cause else None,
         phase_seconds=own_seconds if is_cause else None,
         others_seconds=others if is_cause else None,
-        where=trained[rank].ledger.where(phase) if is_cause and phase is not None else [],
+        where=one.ledger.where(phase) if is_cause and phase is not None else [],
     )
 
 
-def _excess(trained: Sequence[Trained], rank: int) -> tuple[str | None, float, float]:
+def _excess(members: Sequence[Member], rank: int) -> tuple[str | None, float, float]:
     """The phase that a rank spends most more on than the others in the middle; its seconds and theirs."""
-    spent = [{entry.phase: entry.seconds for entry in one.ledger.entries} for one in trained]
+    spent = [{entry.phase: entry.seconds for entry in one.ledger.entries} for one in members]
     together = {wire.PHASES[phase] for phase in _TOGETHER}
     found: tuple[str | None, float, float] = (None, 0.0, 0.0)
     for phase, own in spent[rank].items():
@@ -155,8 +219,7 @@ def _excess(trained: Sequence[Trained], rank: int) -> tuple[str | None, float, f
     return found
 
 
-def _wait(own: Floats, rank: int, late: LateRank | None, trained: Sequence[Trained]) -> Wait:
-    waited = mean(own.max(axis=0) - own[rank])
+def _wait(one: Member, steps: NDArray[np.int64], side: _Side, late: LateRank | None) -> Wait:
+    waited = mean(side.longest - one.own[steps])
     assert waited is not None
-    for_whom = late.rank if late is not None and late.rank != trained[rank].process.rank else None
-    return Wait(rank=for_whom, seconds=waited)
+    return Wait(rank=late.rank if late is not None and late.rank != one.rank else None, seconds=waited)

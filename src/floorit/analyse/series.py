@@ -7,7 +7,7 @@ import numpy as np
 
 from floorit import replay
 from floorit.analyse.iterations import BETWEEN, EVAL, TRAIN, Bools, Ints, Iterations
-from floorit.analyse.ledger import NAMED
+from floorit.analyse.ledger import after_training
 from floorit.events import Process
 from floorit.record import wire
 from floorit.stats import Floats
@@ -60,8 +60,7 @@ def find(process: Process, iterations: Iterations) -> Series:
     phases[evaluates] = 0.0
     phases[evaluates, wire.EVAL] = totals
     last = int(np.flatnonzero(kind != BETWEEN)[-1])
-    named = np.isin(np.arange(phases.shape[1]), NAMED)
-    phases[last + 1 :, ~named] = 0.0
+    phases[last + 1 :] = after_training(process, iterations)
     inside = np.flatnonzero(of_row >= 0)
     trains = (kind == TRAIN).astype(np.int64)
     marks = (of_row < iterations.warmup) * _WARMUP + iterations.windowed * _WATCHED

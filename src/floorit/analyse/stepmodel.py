@@ -168,8 +168,11 @@ def _of_transfers(needs: Needs, change: Change, outlook: Outlook) -> float:
 
 
 def apart(needs: Needs) -> float:
-    """Seconds of the host's work in which the GPU has none: what full overlap of the two could save at most."""
-    return max(needs.loop + needs.making - needs.gpu.low, 0.0) if needs.gpu is not None else 0.0
+    """Seconds of the host's work in which the GPU has none: what full overlap of the two could save at most.
+
+    Not what the host does now and then, for longer than the GPU has something before it.
+    """
+    return max(needs.loop - needs.bursts + needs.making - needs.gpu.low, 0.0) if needs.gpu is not None else 0.0
 
 
 def _off_gpu(needs: Needs, change: Change, outlook: Outlook) -> float:

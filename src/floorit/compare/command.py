@@ -9,6 +9,7 @@ from pathlib import Path
 from floorit.compare import comparison, limit, markdown, page
 from floorit.compare.table import render
 from floorit.errors import OutputError
+from floorit.language import said
 from floorit.report import terminal
 from floorit.report.words import relative
 
@@ -40,11 +41,12 @@ def _write(html: str, file: Path) -> None:
 def _judge(found: comparison.Comparison, allowed: limit.Limit) -> int:
     """1 where B is surely slower by more than is allowed, and what to say of it."""
     if found.speed is None:
-        print("floorit: --fail-if: there is no interval, so nothing is said to be slower", file=sys.stderr)
+        told = "floorit: --fail-if: there is no interval, so nothing is said to be slower"
+        print(said(told), file=sys.stderr)
         return 0
     if not limit.is_exceeded(allowed, found.speed):
         return 0
     least, names = 1 - found.speed.ratio.high, (relative(found.b), relative(found.a))
-    said = f"{names[0]} is at least {least:.1%} slower than {names[1]}; {allowed.slower:.1%} is allowed"
-    print(f"floorit: {said}", file=sys.stderr)
+    told = f"{names[0]} is at least {least:.1%} slower than {names[1]}; {allowed.slower:.1%} is allowed"
+    print(said(f"floorit: {told}"), file=sys.stderr)
     return 1

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from floorit.compare import words
 from floorit.compare.comparison import Change, Comparison
+from floorit.language import Code, said
 from floorit.report.markdown import milli, section, table
 from floorit.report.words import PHASES, relative
 
 
 def render(comparison: Comparison) -> str:
     """All tables; what is the same in both has none."""
-    parts = ["# floorit: two runs side by side", _speed(comparison)]
+    parts = [f"# floorit: {said('two runs side by side')}", _speed(comparison)]
     parts += section(f"Where a {comparison.per}'s time went, in ms", _ledger(comparison))
     parts += section("Findings", table(("", "finding"), map(words.finding, comparison.findings)))
     for title, changes in words.differences(comparison):
         parts += section(title.capitalize() if title.islower() else title, _changes(title, changes))
     same = words.alike(comparison)
-    parts += [f"The same in both: {', '.join(same)}."] if same else []
+    parts += [said(f"The same in both: {', '.join(same)}.")] if same else []
     return "\n\n".join(parts) + "\n"
 
 
@@ -38,7 +39,7 @@ def _ledger(comparison: Comparison) -> str:
     step = comparison.step
     rows = [
         (
-            phase.phase,
+            Code(phase.phase),
             PHASES[phase.phase],
             milli(phase.a),
             milli(phase.b),

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from floorit.diagnose import Facts, Finding, place_of
-from floorit.diagnose.thresholds import CROWDED, HELPED, KEPT_WAITING, PUSHED_ASIDE, PUSHED_BY_ITS_OWN, SATURATED
+from floorit.diagnose.thresholds import (
+    AT_WORK,
+    CROWDED,
+    HELPED,
+    KEPT_WAITING,
+    PUSHED_ASIDE,
+    PUSHED_BY_ITS_OWN,
+    SATURATED,
+)
 
 
 def find(facts: Facts) -> list[Finding]:
@@ -51,7 +59,8 @@ def _of_workers(facts: Facts, cores: int, ranks: int) -> list[Finding]:
     workers = facts.workers
     if workers is None or not workers.threads or workers.helped_share is None or workers.core_wait_share is None:
         return []
-    is_crowd = ranks * workers.count * workers.threads >= CROWDED * cores
+    is_at_work = workers.busy_share is None or workers.busy_share >= AT_WORK
+    is_crowd = is_at_work and ranks * workers.count * workers.threads >= CROWDED * cores
     if not is_crowd or workers.helped_share < HELPED or workers.core_wait_share < KEPT_WAITING:
         return []
     return [

@@ -21,9 +21,12 @@ _FEWER_THREADS = 0.232 / 0.213
 
 def _hungry(known: Known) -> str | None:
     """Why the loader's pace does not matter, if it does not."""
-    needs = known.needs
-    if known.workers is None or needs.loader is None:
+    needs, workers = known.needs, known.workers
+    if workers is None or needs.loader is None:
         return NO_LOADER
+    if needs.starved and workers.always_ready:
+        most = workers.count * (workers.prefetch or 0)
+        return f"{workers.queue_mean:.1f} of at most {most} batches are ready when one is wanted: none is made too late"
     if needs.starved:
         return None
     return f"the loop waits {seconds(needs.wait)} of a step of {seconds(needs.step)} for batches: nothing to win there"

@@ -25,6 +25,8 @@ def _copied(known: Known) -> str | None:
 def _pin(known: Known) -> Estimate | str:
     if known.workers is None:
         return NO_LOADER
+    if not known.on_gpu:
+        return NO_GPU
     if known.workers.pinned or known.setting("pin_memory") is True:
         return "batches are pinned already"
     return _copied(known) or gain(known.needs, Change(transfers=_PINNED))

@@ -23,6 +23,7 @@ from .wire import (
     NAP_STEP,
     NEXT_FRESH_IN,
     NEXT_IN,
+    NEXT_OUT,
     RECOMPUTE,
     SHIFT,
     STEP_OUT,
@@ -32,13 +33,15 @@ from .wire import (
 
 SHORT = 10e6  # nanoseconds: hooks are not felt in a longer step
 ALIKE = 300  # steps, before it first naps; twice as many after each surprise
-AWAKE = 4  # steps that are looked at closely between two naps
+AWAKE = 2  # steps that are looked at closely between two naps
+NAP = 200  # steps that a nap is to last: going to sleep and waking up cost some too
 BETWEEN = 1  # the same where a pass over data has ended: by then it is known whether the next one trains
 # A step that is so many times as long as others, and as many nanoseconds, may hide what has not been seen before.
 LONG, LONG_AT_LEAST = 20, 10**8
 PATIENCE = 20_000  # steps in which so many must have been alike once; else it gives up
 _SMOOTHING = 0.05  # what the last step adds to the mean
 _NEXT = (NEXT_IN, NEXT_FRESH_IN)
+_IN_NAP = frozenset((NEXT_IN, NEXT_OUT, NAP_STEP))  # where nothing else was logged, a nap went on
 _SURPRISES = frozenset((ADOPTED, FAILED, WINDOW_IN, IN + RECOMPUTE))
 
 
@@ -79,6 +82,18 @@ class Naps:
         """Take in what has been logged: is each step like the one before it?"""
         if self._has_given_up:
             return
+        if self.is_regular and {word & KIND for _, word in events} <= _IN_NAP:
+            for now in [now for now, word in events if word & KIND == NAP_STEP]:
+                self._judge_unseen(now)
+        else:
+            self._judge_each(events)
+        self.is_regular = self._alike >= self._enough and self._mean < SHORT
+        if self.is_regular:
+            self._seen = 0
+        elif self._seen > max(PATIENCE, 2 * self._enough):
+            self.give_up()
+
+    def _judge_each(self, events):
         for now, word in events:
             kind = word & KIND
             if kind in _NEXT:
@@ -96,11 +111,6 @@ class Naps:
                 self._forget_row()
             elif kind in _SURPRISES:
                 self._is_odd = True
-        self.is_regular = self._alike >= self._enough and self._mean < SHORT
-        if self.is_regular:
-            self._seen = 0
-        elif self._seen > max(PATIENCE, 2 * self._enough):
-            self.give_up()
 
     def _end_row(self, now):
         began, backwards, steps = self._began, self._backwards, self._steps
@@ -132,6 +142,10 @@ class Naps:
         self._is_odd = self._evaluates = False
 
     # -- on the thread that looks -------------------------------------------------------------------------------
+
+    def seconds(self):
+        """How long a nap is to last; 0 where there are none."""
+        return NAP * self._mean * 1e-9 if self.is_regular else 0.0
 
     def call(self):
         """Wake at the next border. Nanoseconds after which it is awake for sure, and until it naps again."""

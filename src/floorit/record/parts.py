@@ -217,7 +217,11 @@ class Timed:
         return False
 
     def is_down(self):
-        """Nothing is taken down."""
+        """There is nothing to take down."""
+        return True
+
+    def let_be(self):
+        """Nor has that begun."""
 
     def _enter(self, number):
         return None if self._log.backward else (number, perf_counter_ns())

@@ -14,8 +14,8 @@ from time import perf_counter, perf_counter_ns
 
 # Seconds between looks, on average, and between flushes: few at first, so that a short run has lines too, then in
 # proportion to the time it has run. Each takes the GIL from the program for a moment.
-LOOKS = (0.025, 0.4, 1 / 60)  # at first, at most, share of the time it has run
-FLUSHES = (0.1, 0.4, 1 / 5)  # so at most the last second is not in the record
+LOOKS = (0.025, 0.8, 1 / 60)  # at first, at most, share of the time it has run
+FLUSHES = (0.1, 0.6, 1 / 5)  # so at most the last second is not in the record
 # While it looks, a thread that waits for the GIL gets it after so many seconds, not after Python's 5 ms: else looks
 # would be put off to the next call that happens to release it, and pure Python would never be seen.
 SWITCH_INTERVAL = 5e-5
@@ -86,19 +86,20 @@ class Sampler:
         return self._running is not None
 
     def _loop(self, stop, done):
-        flushed = perf_counter()
+        look_at, flush_at = self._next_look(), self._next_flush()
         try:
-            while not stop.acquire(timeout=self._period(*LOOKS) * (0.5 + self._random.random())):
-                if self._log.naps.is_asleep:
-                    awake, asleep = self._log.naps.call()
-                    if stop.acquire(timeout=self._random.uniform(awake, asleep) * 1e-9):
-                        break
-                if not self._blind:
-                    self._try_to_look()
-                now = perf_counter()
-                if now - flushed >= self._period(*FLUSHES):
-                    flushed = now
+            while not stop.acquire(timeout=max(min(look_at, flush_at) - perf_counter(), 0)):
+                if perf_counter() >= look_at:
+                    if self._log.naps.is_asleep:
+                        awake, asleep = self._log.naps.call()
+                        if stop.acquire(timeout=self._random.uniform(awake, asleep) * 1e-9):
+                            break
+                    if not self._blind:
+                        self._try_to_look()
+                    look_at = self._next_look()
+                if perf_counter() >= flush_at:
                     self._flush()
+                    flush_at = self._next_flush()
         except Exception as error:
             self._writer.note("missing", what="the rest of the record", reason=repr(error))
         finally:
@@ -110,6 +111,14 @@ class Sampler:
         except Exception as error:
             self._blind = True  # the record is still to be written
             self._writer.note("missing", what="stack samples", reason=repr(error))
+
+    def _next_look(self):
+        _, longest, _ = LOOKS
+        between = max(self._period(*LOOKS), min(self._log.naps.seconds(), longest))
+        return perf_counter() + between * (0.5 + self._random.random())
+
+    def _next_flush(self):
+        return perf_counter() + self._period(*FLUSHES)
 
     def _period(self, first, longest, share):
         return min(max((perf_counter() - self._began) * share, first), longest)

@@ -7,9 +7,9 @@ an event that is asked now and then, never waited for. Opening and closing hold 
 workers go on, so no step counts, in the window or after it, before the loader is no further ahead than it was.
 
 CUPTI, by which the profiler watches, makes each launch slower for as long as it is in the process, whether it watches
-or not. So it is taken down afterwards, which the profiler does by itself if an environment variable is set when it
-stops and while its own thread does so, after the last window. Not where the program has captured a CUDA graph: that
-may crash.
+or not. So it is taken down afterwards, which the profiler does by itself, in a thread of its own, if an environment
+variable is set when it stops and until that thread has ended: else the thread leaves a part of CUPTI in the process.
+Not where the program has captured a CUDA graph: that may crash.
 
 A window may be followed by another: where the first has ended well, at once, so that steps are disturbed once.
 """
@@ -26,7 +26,7 @@ from .wire import WINDOW_IN, WINDOW_OUT
 SECONDS, FEWEST, MOST = 1.0, 3, 10
 LONG = 3.0
 LIMIT = 60.0  # seconds after which it is closed, whatever it has seen
-TAKE_DOWN = 1.0  # seconds that are given to taking CUPTI down
+TAKE_DOWN = 1.0, 20.0  # seconds that taking CUPTI down is given at least, and at most
 CATCH_UP = 10.0  # seconds after which the loader is taken to be as far ahead as it always is
 # Tools that use CUPTI too, which serves one at a time.
 _TOOLS = {"KINETO_USE_DAEMON": "a profiling daemon", "CUDA_INJECTION64_PATH": "a tool injected into CUDA"}
@@ -45,6 +45,8 @@ class Kineto:
 
         self._calls = _autograd
         self._has_graphs = has_graphs  # () -> whether the program has captured any
+        self._stopped = float("-inf")
+        self._takes_down = frozenset()  # the threads that came while it stopped
         self._event = torch.cuda.Event
         self.is_on_gpu = on_gpu
         self.capturing = torch.cuda.is_current_stream_capturing if self.is_on_gpu else _never
@@ -69,10 +71,15 @@ class Kineto:
                 del os.environ[_LOG_LEVEL]
 
     def stop(self, take_down=True):
-        """What was seen: it has `save(path)`. From now on CUPTI is being taken down, until `is_down` is called."""
-        if take_down and self.is_on_gpu and not self._has_graphs() and _TAKE_DOWN not in os.environ:
-            os.putenv(_TAKE_DOWN, "1")
-        return self._calls._disable_profiler()
+        """What was seen: it has `save(path)`. From now on CUPTI is being taken down, until `let_be` is called."""
+        if not (take_down and self.is_on_gpu and not self._has_graphs() and _TAKE_DOWN not in os.environ):
+            return self._calls._disable_profiler()
+        before = _threads()
+        os.putenv(_TAKE_DOWN, "1")
+        seen = self._calls._disable_profiler()
+        self._takes_down = _threads() - before
+        self._stopped = time.perf_counter()
+        return seen
 
     def cancel(self):
         """Stop, if it has started. CUPTI stays: another profiler may be about to use it."""
@@ -80,7 +87,13 @@ class Kineto:
             self._calls._disable_profiler()
 
     def is_down(self):
-        """Time enough has been given."""
+        """Whether CUPTI has been taken down, or has been given time enough for it."""
+        least, most = TAKE_DOWN
+        since = time.perf_counter() - self._stopped
+        return since > most or (since > least and not self._takes_down & _threads())
+
+    def let_be(self):
+        """No longer take it down."""
         if _TAKE_DOWN not in os.environ:
             os.unsetenv(_TAKE_DOWN)
 
@@ -109,6 +122,14 @@ DONE = _Done()
 
 def _never():
     return False
+
+
+def _threads():
+    """Those of this process, Python's or not."""
+    try:
+        return frozenset(os.listdir("/proc/self/task"))
+    except OSError:
+        return frozenset()  # no Linux
 
 
 def profiler_is_active(torch):
@@ -186,7 +207,7 @@ class Window:
         if self._state == _WAITING:
             return self._open()
         if self._state == _SETTLING:
-            if self._has_caught_up(now) and (now - self._resumed > TAKE_DOWN * 1e9 or not self._kineto.is_on_gpu):
+            if self._has_caught_up(now) and self._kineto.is_down():
                 self._end()
             return False
         if self._kineto.capturing():  # asking after an event would spoil the program's graph
@@ -272,7 +293,7 @@ class Window:
 
     def _end(self):
         if self._state == _SETTLING:
-            self._kineto.is_down()
+            self._kineto.let_be()
         self._state = _OVER
         if self._is_told:
             self._log.events.append((perf_counter_ns(), WINDOW_OUT))

@@ -30,38 +30,54 @@ from floorit.analyse import (
 from floorit.analyse import input as loader_input
 from floorit.diagnose import memory as memory_findings
 from floorit.diagnose import verdict
-from floorit.events import Process, RecordReader, read_record
+from floorit.events import Process, RecordReader, open_record
 from floorit.hardware import Environment
-from floorit.report import advice, windows
+from floorit.report import advice, merging, windows
 from floorit.report import ladder as floors
 from floorit.report import trained as trainings
+from floorit.report.merging import Spread
 from floorit.report.model import NO_CUDA, Missing, Program, Rank, Report, RunFacts
-from floorit.report.trained import Trained
+from floorit.report.trained import Merged, Peer, Trained
 from floorit.runfile import RECORD, RunFile
 from floorit.stats import mean, rate
 
 
 def build(folder: Path, warmup: int | None = None) -> Report:
     """The report of the record in `folder`; with another number of steps to leave out than the run was given."""
-    return assemble(folder, *load(folder, warmup))
+    return merge(folder, warmup)[0]
+
+
+def merge(folder: Path, warmup: int | None = None, spread: Spread = map) -> tuple[Report, RunFile, RecordReader]:
+    """The report, made of one file after the other; and what it was made of, with the first rank whole."""
+    run, reader = _opened(folder, warmup)
+    return _assembled(folder, run, reader, merging.merge(reader, run.warmup, spread)), run, reader
 
 
 def load(folder: Path, warmup: int | None = None) -> tuple[RunFile, RecordReader]:
-    """What a folder holds, for a report and for all that is drawn from the record besides."""
+    """All that a folder holds, for what is drawn of every rank."""
+    run, reader = _opened(folder, warmup)
+    reader.read()
+    return run, reader
+
+
+def _opened(folder: Path, warmup: int | None) -> tuple[RunFile, RecordReader]:
     run = runfile.load(folder)
     if warmup is not None:
         run = msgspec.structs.replace(run, warmup=warmup)
-    return run, read_record(folder / RECORD)
+    return run, open_record(folder / RECORD)
 
 
 def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
     """The report of a record that has been read."""
-    processes = reader.run()
-    trained = trainings.of_record(reader, run.warmup)
+    return _assembled(folder, run, reader, trainings.gathered(reader, run.warmup))
+
+
+def _assembled(folder: Path, run: RunFile, reader: RecordReader, merged: Merged) -> Report:
+    processes, first = reader.run(), merged.first
     missing = [
         *_missing([*processes, *reader.workers.values()], reader.folder),
-        *_device_missing(trained),
-        *_settings_missing(run, trained),
+        *_device_missing(first),
+        *_settings_missing(run, first),
     ]
     out = memory.find(reader, run.exit_code, run.headroom)
     bare = Report(
@@ -83,32 +99,34 @@ def assemble(folder: Path, run: RunFile, reader: RecordReader) -> Report:
         out_of_memory=out,
         summary=_untrained(processes),
     )
-    if not trained:
+    if first is None:
         return bare
-    report = advice.advised(_with_training(bare, trained, folder, run, reader))
+    report = advice.advised(_with_training(bare, first, merged, folder, run, reader))
     return msgspec.structs.replace(report, summary=_summary(report.findings[0]))
 
 
-def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunFile, reader: RecordReader) -> Report:
+def _with_training(
+    bare: Report, first: Trained, merged: Merged, folder: Path, run: RunFile, reader: RecordReader
+) -> Report:
     """The report with all that is known of a program that trained."""
-    first = trained[0]
+    peers = merged.peers
     workers = loader_input.describe(
         first.process, reader.workers_of(first.process), first.iterations, run.usage, _cores(first.process, run)
     )
-    vital = _machine(first, folder, run, reader)
+    vital = _machine(first, folder, run, merged.on_gpu)
     watched, unwatched = windows.of_gpu(first, reader.folder, run, vital)
     second = floors.second_run(folder, run.floor)
     counted = limit.count(second.process, second.iterations) if isinstance(second, Trained) else None
     lowest, unlimited = floors.of_limit(first, second, run.floor, counted)
     has_loader = workers is not None
-    together = ranks.compare(trained) if trained[1:] else None
+    together = ranks.compare([one.member for one in peers]) if peers[1:] else None
     of_ranks = together.data_seconds if together is not None else None
     ladder, below = floors.of_floor(
         first, watched, second, folder, run, lowest, has_loader=has_loader, of_ranks=of_ranks
     )
     points = syncs.find(first.process, first.iterations)
-    in_force = settings.compare(first.process, first.iterations, run.told, len(trained))
-    facts_of_run = _run_facts(trained, run.stopped)
+    in_force = settings.compare(first.process, first.iterations, run.told, len(peers))
+    facts_of_run = _run_facts(first, peers, run.stopped)
     here = bare.environment
     needs = advice.needs_of(facts_of_run, first.step, first.ledger.entries, workers, watched, in_force, here)
     if workers is not None:
@@ -164,25 +182,25 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
             *unlimited,
             *unknown,
             *_workers_missing(workers),
-            *_ranks_missing(trained, together),
+            *_ranks_missing(merged, together),
         ],
-        ranks=_ranks(trained, together) if trained[1:] else [],
+        ranks=_ranks(peers, together) if peers[1:] else [],
         late_rank=together.late if together is not None else None,
     )
 
 
-def _machine(first: Trained, folder: Path, run: RunFile, reader: RecordReader) -> machine.Machine | None:
+def _machine(first: Trained, folder: Path, run: RunFile, on_gpu: int) -> machine.Machine | None:
     """What the machine did while the first rank trained, and what it was short of."""
     found = machine.describe(vitals.load(folder), *trainings.stretch(first), besides=trainings.watched(first))
     if found is None:
         return None
     found = machine.beside(found, run.environment.cores, run.cpu_seconds, run.seconds)
-    found = machine.with_neighbours(found, sum(map(trainings.used_cuda, reader.run())))
+    found = machine.with_neighbours(found, on_gpu)
     return machine.with_room(found, run.headroom)
 
 
-def _ranks(trained: list[Trained], together: ranks.Together | None) -> list[Rank]:
-    alone = [Rank(rank=t.process.rank, step=t.step, ledger=t.ledger.entries) for t in trained]
+def _ranks(peers: list[Peer], together: ranks.Together | None) -> list[Rank]:
+    alone = [Rank(rank=one.rank, step=one.step, ledger=one.member.ledger.entries) for one in peers]
     if together is None:
         return alone
     return [
@@ -191,13 +209,13 @@ def _ranks(trained: list[Trained], together: ranks.Together | None) -> list[Rank
     ]
 
 
-def _ranks_missing(trained: list[Trained], together: ranks.Together | None) -> list[Missing]:
+def _ranks_missing(merged: Merged, together: ranks.Together | None) -> list[Missing]:
     """Why it is not known who waits for whom."""
-    if len(trained) < 2:
+    if len(merged.peers) < 2:
         return []
     if together is None:
         return [Missing(what="ranks.waits_for", reason="the ranks were not seen to go in step for long enough")]
-    if any(trainings.used_cuda(one.process) for one in trained):
+    if any(one.used_cuda for one in merged.peers):
         reason = "on a GPU: what a rank's host does is compared, not how long its GPU takes for its part"
         return [Missing(what="ranks.waits_for", reason=reason)]
     return []
@@ -245,17 +263,16 @@ def _environment(run: RunFile, processes: list[Process]) -> Environment:
     )
 
 
-def _run_facts(trained: list[Trained], stopped: bool) -> RunFacts:
-    first = trained[0]
+def _run_facts(first: Trained, peers: list[Peer], stopped: bool) -> RunFacts:
     found = first.iterations
-    samples = sum(float(t.iterations.samples[t.iterations.warmup :].mean()) for t in trained)
+    samples = sum(one.samples for one in peers)
     pace = mean(found.after_warmup)
     scale = first.step.mean / pace.value if pace and pace.value else 1.0  # what lies between steps counts too
     throughput = rate(samples / scale, pace) if samples and pace else None
     return RunFacts(
         steps=found.count,
         warmup_steps=found.warmup,
-        ranks=len(trained),
+        ranks=len(peers),
         samples_per_step=samples or None,
         samples_per_second=throughput,
         steady=found.steady,
@@ -285,11 +302,10 @@ def _missing(processes: list[Process], folder: Path) -> list[Missing]:
     return said
 
 
-def _device_missing(trained: list[Trained]) -> list[Missing]:
-    if not trained:
+def _device_missing(first: Trained | None) -> list[Missing]:
+    if first is None:
         return []
     said = []
-    first = trained[0]
     if not len(first.process.device):
         used = trainings.used_cuda(first.process)
         reason = "no step was marked on the GPU's clock: train longer" if used else NO_CUDA
@@ -306,11 +322,11 @@ def _device_missing(trained: list[Trained]) -> list[Missing]:
     return said
 
 
-def _settings_missing(run: RunFile, trained: list[Trained]) -> list[Missing]:
-    if not trained:
+def _settings_missing(run: RunFile, first: Trained | None) -> list[Missing]:
+    if first is None:
         return []
     said = []
-    if not trained[0].process.readings:
+    if not first.process.readings:
         said.append(Missing(what="settings", reason="the record holds no reading of them"))
     if run.told is None:
         said.append(Missing(what="declared settings", reason="floorit was not there when the program ended"))

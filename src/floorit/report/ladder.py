@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from floorit.analyse import floor, gpu, limit
-from floorit.events import read_record
+from floorit.events import open_record
 from floorit.record import wire
-from floorit.report import windows
+from floorit.report import merging, windows
 from floorit.report.model import NO_CUDA, PHYSICAL, Missing
-from floorit.report.trained import Trained, examine, used_cuda
+from floorit.report.trained import Trained, used_cuda
 from floorit.runfile import FLOOR, RECORD, FloorRun, RunFile
 
 
@@ -19,11 +19,11 @@ def second_run(folder: Path, ended: FloorRun | None) -> Trained | str | None:
         return None
     if ended.reason is not None:
         return ended.reason
-    processes = read_record(folder / FLOOR / RECORD).run()
-    trained = next((t for t in map(examine, processes) if t is not None), None)
+    reader = open_record(folder / FLOOR / RECORD)
+    trained = merging.merge(reader).first
     if trained is None:
         return "no step was seen in it"
-    failed = next((m["reason"] for p in processes for m in p.missing if m["what"] == wire.DATA_REPLAY), None)
+    failed = next((m["reason"] for p in reader.run() for m in p.missing if m["what"] == wire.DATA_REPLAY), None)
     return failed or trained
 
 

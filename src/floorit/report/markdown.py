@@ -15,6 +15,7 @@ from floorit.analyse.syncs import SyncPoint
 from floorit.diagnose import Finding, FixAdvice, Rewrite
 from floorit.diagnose.settings import word
 from floorit.hardware import Environment
+from floorit.language import Code, said
 from floorit.report import findings, sentences
 from floorit.report.model import Program, Report, RunFacts, StepFacts
 from floorit.report.paths import with_short_paths
@@ -28,7 +29,7 @@ _EVALUATION = "eval."
 def render(report: Report) -> str:
     """All tables, in the order in which a person needs them."""
     report = with_short_paths(report)
-    parts = [f"# floorit: {report.summary}", *section("The run", _run(report))]
+    parts = [f"# floorit: {said(report.summary)}", *section("The run", _run(report))]
     if report.run is not None and report.step is not None:
         parts += section("Where a step's time went", _ledger(report.ledger, report.step))
         parts += section("What was found", _findings(report.findings))
@@ -54,7 +55,7 @@ _WHAT_IT_RESTS_ON = (
 
 def section(title: str, told: str, note: str = "") -> list[str]:
     """A heading and its table; neither where there is nothing to tell."""
-    return [f"## {title}", told, *([note] if note else [])] if told else []
+    return [f"## {said(title)}", told, *([said(note)] if note else [])] if told else []
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> str:
@@ -63,11 +64,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence
     if not body:
         return ""
     rule = "|".join("---:" if i in right else "---" for i in range(len(head)))
-    return "\n".join([f"| {' | '.join(head)} |", f"|{rule}|", *body])
+    return "\n".join([f"| {' | '.join(map(_cell, head))} |", f"|{rule}|", *body])
 
 
 def _cell(value: object) -> str:
-    return " ".join(str(value).replace("\\", "\\\\").replace("|", "\\|").split())
+    text = said(value) if isinstance(value, str) else str(value)
+    return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").split())
 
 
 def _facts(rows: Iterable[tuple[str, str | None]]) -> str:
@@ -132,7 +134,7 @@ def _ledger(entries: list[Entry], step: StepFacts) -> str:
         device = [_known_milli(entry.gpu_seconds)] * on_gpu
         at = place(entry.where[0]) if entry.where else ""
         meaning = PHASES[entry.phase]
-        rows.append((entry.phase, meaning, milli(entry.seconds), f"{entry.share:.1%}", *device, at))
+        rows.append((Code(entry.phase), meaning, milli(entry.seconds), f"{entry.share:.1%}", *device, at))
     rows.append(("**all**", "", f"**{milli(step.mean)}**", "**100%**", *[""] * on_gpu, ""))
     return table(head, rows, right=range(2, 4 + on_gpu))
 
@@ -199,7 +201,7 @@ def _loader(workers: Workers | None) -> str:
             ("sent, a batch", seconds(workers.send_seconds) if workers.send_seconds is not None else None),
             ("received, a batch", seconds(workers.receive_seconds) if workers.receive_seconds is not None else None),
             ("queue empty", f"{workers.queue_empty_share:.0%}" if workers.queue_empty_share is not None else None),
-            ("by itself it could give", f"{number(workers.supply.now)} samples/s" if workers.supply else None),
+            ("it could give", f"{number(workers.supply.now)} samples/s" if workers.supply else None),
             *shares,
             *lines,
         ]
@@ -240,8 +242,8 @@ def _parts(parts: list[Part]) -> str:
         ("part", "class", "forward, ms", "backward, ms", "again, ms", "of the step", "parameters"),
         [
             (
-                part.name,
-                part.class_name or "",
+                part.name if part.class_name is None else Code(part.name),
+                Code(part.class_name or ""),
                 *map(_known_milli, (part.forward_seconds, part.backward_seconds, part.recompute_seconds)),
                 f"{part.share:.1%}" if part.share is not None else "",
                 f"{part.parameters:,}" if part.parameters is not None else "",
@@ -288,10 +290,10 @@ def _settings(settings: list[Setting]) -> str:
         ("setting", "in force", "set at", "declared", "declared at"),
         [
             (
-                setting.name + (" **ignored**" if setting.ignored else ""),
-                word(setting.actual),
+                Code(setting.name + (f" **{said('ignored')}**" if setting.ignored else "")),
+                Code(word(setting.actual)),
                 f"{setting.set_at.file}:{setting.set_at.line}" if setting.set_at is not None else "",
-                word(setting.declared) if setting.declared is not None else "",
+                Code(word(setting.declared)) if setting.declared is not None else "",
                 setting.declared_at or "",
             )
             for setting in settings

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from floorit.analyse.named import Named
+from floorit.language.drawn import Names
 from floorit.report.words import PHASES
 from floorit.stats import seconds
 
@@ -46,6 +47,6 @@ def render(spans: list[Named]) -> list[RenderableType]:
     for named in spans[:MOST]:
         share = f"{named.share:.1%}" if named.share is not None else ""
         at = Text(f"{named.file}:{named.line}" if named.file else "", style="dim")
-        table.add_row(Text(named.name), seconds(named.seconds), share, calls(named), inside(named), at)
+        table.add_row(Names(named.name), seconds(named.seconds), share, calls(named), inside(named), at)
     left = len(spans) - MOST
     return [table, *([Text(f"and {left} more, in report.json", style="dim")] if left > 0 else []), Text()]

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from floorit.analyse.parts import Part
+from floorit.language.drawn import Names
 from floorit.report.words import size
 from floorit.stats import prefixed, seconds
 
@@ -32,7 +33,7 @@ def render(parts: list[Part], how: str | None) -> list[RenderableType]:
     shown = called[: MOST_PARTS if len(called) != MOST_PARTS + 1 else None]
     for part in shown:
         number_of = f" x {part.count}" if part.count > 1 else ""
-        name = Text.assemble(part.name, (f"  {part.class_name}{number_of}", "dim"))
+        name = Names.assemble(part.name, (f"  {part.class_name}{number_of}", "dim"))
         table.add_row(name, *_cost([part], with_recompute), *_size_of(part, with_memory, with_flops))
     others = called[len(shown) :]
     if others:

@@ -141,7 +141,8 @@ def of_data_path(workers: Workers) -> list[str]:
     """What the loader could give, and what its time goes into."""
     parts, supply = [], workers.supply
     if supply is not None:
-        parts.append(f"by itself it could give about {number(supply.now)} samples/s")
+        beside = "beside the training" if workers.count else "by itself"
+        parts.append(f"{beside} it could give about {number(supply.now)} samples/s")
         others = [rate for rate in supply.rates if rate.workers == supply.saturates_at != workers.count]
         parts += [f"{number(r.samples_per_second)} with {several(r.workers, 'worker')}, then no more" for r in others]
     if len(workers.time_in) > 1:

@@ -18,6 +18,8 @@ from floorit.analyse.ledger import Entry, Line
 from floorit.analyse.settings import Setting
 from floorit.diagnose.settings import word
 from floorit.hardware import Environment
+from floorit.language import Code
+from floorit.language.drawn import Names, drawn
 from floorit.report import findings, images, sentences
 from floorit.report import habits as of_source
 from floorit.report import named as of_names
@@ -53,7 +55,7 @@ def show(report: Report, stream: TextIO) -> None:
 
 def draw(what: RenderableType, stream: TextIO) -> None:
     """Write anything as the report is written."""
-    _console(stream).print(what)
+    _console(stream).print(drawn(what))
 
 
 def _console(stream: TextIO) -> Console:
@@ -68,7 +70,7 @@ def text(report: Report, width: int = WIDTH) -> str:
     """The report as plain text."""
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         console = Console(file=nowhere, width=width, record=True, highlight=False, emoji=False, color_system=None)
-        console.print(render(report))
+        console.print(drawn(render(report)))
         return console.export_text()
 
 
@@ -200,7 +202,7 @@ def _lines(report: Report) -> list[RenderableType]:
     table.add_column("of the step", justify="right", no_wrap=True)
     table.add_column("phase", no_wrap=True)
     for share, phase, line in shown:
-        table.add_row(_text_line(line), f"{share:.1%}", phase)
+        table.add_row(_text_line(line), f"{share:.1%}", Code(phase))
     return [table, Text()]
 
 
@@ -216,9 +218,9 @@ def _settings(settings: list[Setting]) -> list[RenderableType]:
     for setting in ignored:
         set_at = f"  {relative(setting.set_at.file)}:{setting.set_at.line}" if setting.set_at else ""
         table.add_row(
-            setting.name,
-            Text.assemble(word(setting.declared), (f"  {relative(setting.declared_at or '')}", "dim")),
-            Text.assemble((word(setting.actual), "yellow"), (set_at, "dim")),
+            Code(setting.name),
+            Names.assemble(word(setting.declared), (f"  {relative(setting.declared_at or '')}", "dim")),
+            Names.assemble((word(setting.actual), "yellow"), (set_at, "dim")),
         )
     return [table, Text()]
 
@@ -253,13 +255,12 @@ def _footer(report: Report) -> list[RenderableType]:
 
 def show_environment(environment: Environment, stream: TextIO) -> None:
     """The machine, one fact a line."""
-    console = _console(stream)
     table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in _environment_rows(environment):
         table.add_row(name, value)
-    console.print(table)
+    draw(table, stream)
 
 
 def _environment_rows(e: Environment) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from floorit.analyse import iterations, ledger
+from floorit.analyse import iterations, ledger, ranks
 from floorit.events import Process, RecordReader
 from floorit.record import wire
 from floorit.report.model import StepFacts
@@ -33,6 +33,40 @@ def examine(process: Process, warmup: int | None = None) -> Trained | None:
         return None
     step = StepFacts(mean=drawn.mean, seconds=middle, p95=float(np.percentile(times, 95)))
     return Trained(process=process, iterations=found, ledger=drawn, step=step)
+
+
+class Peer(msgspec.Struct, frozen=True, kw_only=True):
+    """A rank that trained, as far as the report needs to know it beside the first."""
+
+    member: ranks.Member
+    step: StepFacts
+    samples: float  # in a step after warm-up
+    used_cuda: bool
+
+    @property
+    def rank(self) -> int:
+        return self.member.rank
+
+
+class Merged(msgspec.Struct, frozen=True, kw_only=True):
+    """All processes of a record that trained."""
+
+    first: Trained | None  # by rank
+    peers: list[Peer]  # all of them, by rank, the first among them
+    on_gpu: int  # processes that were seen to use one
+
+
+def peer(trained: Trained) -> Peer:
+    """What is kept of a rank when the next one is read."""
+    samples = float(trained.iterations.samples[trained.iterations.warmup :].mean())
+    return Peer(member=ranks.member(trained), step=trained.step, samples=samples, used_cuda=used_cuda(trained.process))
+
+
+def gathered(reader: RecordReader, warmup: int | None = None) -> Merged:
+    """All ranks of a record that has been read."""
+    trained = of_record(reader, warmup)
+    on_gpu = sum(map(used_cuda, reader.run()))
+    return Merged(first=trained[0] if trained else None, peers=[peer(one) for one in trained], on_gpu=on_gpu)
 
 
 def of_record(reader: RecordReader, warmup: int | None = None) -> list[Trained]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
+from floorit.language import said
 from floorit.scan import output
 from floorit.scan.preferences import Preferences, settled
 from floorit.scan.rules import ALL
@@ -17,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
         output.show(output.render_rules(ALL), sys.stdout)
         return 0
     wanted = settled(options.paths, options.select, options.ignore, options.exclude)
-    result = scan(options.paths, wanted.rules(), wanted.exclude)
+    result = scan(options.paths, wanted.rules(), wanted.exclude, processes=_cores())
     if options.diff or options.fix:
         _mend(options, wanted)
     if options.json:
@@ -25,6 +27,10 @@ def run(options: argparse.Namespace) -> int:
     elif not options.diff:
         output.show(output.render(result), sys.stdout)
     return 1 if (result.findings or result.problems) and not options.exit_zero else 0
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 
 
 def _mend(options: argparse.Namespace, wanted: Preferences) -> None:
@@ -35,4 +41,5 @@ def _mend(options: argparse.Namespace, wanted: Preferences) -> None:
             sys.stdout.write(change.diff())
         if options.fix:
             change.write()
-            print(f"floorit: {output.plural(change.count, 'place')} changed in {change.file}", file=sys.stderr)
+            told = f"floorit: {output.plural(change.count, 'place')} changed in {change.file}"
+            print(said(told), file=sys.stderr)

@@ -49,6 +49,14 @@ class Entries:
         return found
 
     @cached_property
+    def options_by_file(self) -> dict[Path, list[Entry]]:
+        """The same by the file that declares them."""
+        found: dict[Path, list[Entry]] = defaultdict(list)
+        for entry in (entry for entries in self.options.values() for entry in entries):
+            found[entry.path].append(entry)
+        return found
+
+    @cached_property
     def assigned(self) -> dict[str, list[Entry]]:
         """What is set without being declared, by name."""
         found: dict[str, list[Entry]] = defaultdict(list)

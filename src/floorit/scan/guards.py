@@ -22,7 +22,7 @@ _EVALUATES = re.compile(
     r"|visuali[sz]\w*|demo|export|exporter|detect|hubconf|benchmarks?|onnx|nms|suppression|postprocess"
 )
 _SEARCHES = re.compile(r"viterbi|beams?|searcher")  # for the best sequence
-_EXPLAINS = re.compile(r"interpret\w*|explain\w*|saliency")
+_EXPLAINS = re.compile(r"interpret\w*|explain\w*|saliency|profile|profiling|bench|benchmark|throughput|flops")
 _ASKS_FOR_GRADIENTS = re.compile(r"_?get_grads?|_?(?:get|compute)_(?:input_)?gradients?")
 _FINDS_RATE = re.compile(r"(?:find|search|suggest)\w*(?:lr\b|learning_?rate)|(?:\blr|learning_?rate)_?(?:find|search)")
 _SAMPLES = re.compile(r"samples?|sampling|generate|demo|visuali[sz]e|images|show|plot|export")
@@ -140,7 +140,8 @@ def _may_be_passed_by(block: ast.AST, statement: ast.stmt, values: Values) -> bo
 def _ends_the_run(block: ast.AST, statement: ast.stmt) -> bool:
     """Whether a loop or program ends right after: what is said then is said once."""
     after = next((body[body.index(statement) + 1 :] for body in _blocks(block) if statement in body), [])
-    return any(isinstance(later, ast.Break) or _ends(later) for later in after)
+    leaves = (ast.Break, ast.Return) if isinstance(block, ast.If) else (ast.Break,)
+    return any(isinstance(later, leaves) or _ends(later) for later in after)
 
 
 def _ends(statement: ast.stmt) -> bool:
@@ -347,7 +348,7 @@ def evaluates(name: str) -> bool:
 
 
 def studies(name: str) -> bool:
-    """Whether something of this name goes backward to explain or attack a model, or to find a learning rate."""
+    """Whether something of this name goes backward to explain, attack or time a model, or to find a learning rate."""
     return (
         bool(_ASKS_FOR_GRADIENTS.fullmatch(name))
         or bool(_FINDS_RATE.search(name.lower()))

@@ -19,7 +19,7 @@ from floorit.scan.guards import (
     spares_gradients,
     studies,
 )
-from floorit.scan.project import Class, Function, Project
+from floorit.scan.project import Class, Function, Project, is_own
 from floorit.scan.source import COMPREHENSIONS, Source, argument, last_word
 
 _OPTIMIZER = re.compile(r"opt|optim\w*|opt_\w+|\w*_opt|\w*optim\w*|scaler", re.IGNORECASE)
@@ -38,6 +38,7 @@ _OF_MODULES = ("forward", "forward_train", "loss")  # that a library's loop or m
 _APPLIES = ("map", "multi_apply", "checkpoint")  # functions that call what they are handed
 _APART = (ast.IfExp, ast.Lambda, *COMPREHENSIONS)  # of which one part may run when another does not
 _COLLATES = "collate_fn"
+_OTHER_FRAMEWORKS = frozenset("paddle tensorflow keras mxnet jax flax mindspore oneflow chainer jittor mlx".split())
 _TRANSFORMS = re.compile(r"transform|augment|pipeline", re.IGNORECASE)
 
 
@@ -199,9 +200,11 @@ class Heat:
         pending: list[tuple[Source, ast.Call]] = []
         callers = self.callers
         unclear: dict[str, list[tuple[Source, ast.Call]]] = {}  # calls of a method that several classes have
+        updates: dict[ast.AST | None, list[set[Branch]]] = {}  # of a loop or function: around each, where it steps
         for source in project.sources:
+            is_torch = not _is_of_another(source)
             for call in source.all(ast.Call):
-                if _trains(source, call) and not self._only_evaluates(source, call):
+                if is_torch and _trains(source, call) and not self._only_evaluates(source, call):
                     pending.append((source, call))
                 reached = self._reached(source, call)
                 made = project.find(source, source.name(call.func))
@@ -215,22 +218,42 @@ class Heat:
             source, call = pending.pop()
             loop = next(iter(_loops(source, call)), None)
             inside = source.function(call)
-            self._branches.update(branches_around(source, call, loop or inside))
+            around = set(branches_around(source, call, loop or inside))
+            self._branches |= around
+            if last_word(call.func) not in BACKWARD:
+                updates.setdefault(loop or inside, []).append(around)
             if loop is not None:
                 self.loops.add(loop)
                 self.training.add(source)
             elif inside is not None and project.functions[inside] not in stepping:
                 function = project.functions[inside]
+                if _makes_optimizer(function):
+                    continue  # for a problem of its own, solved in each call: no step of training
                 stepping.add(function)
                 pending += callers.get(function, [])
-                if function.owner is not None:
+                if function.owner is not None and stepping.issuperset(project.methods_of(function.name)):
                     pending += unclear.get(function.name, [])
+        self._branches = {one for one in self._branches if not _is_extra(one, updates)}
         for function in stepping:
-            if function.owner is not None and function not in callers:
+            if function.owner is not None and self._is_uncalled(function) and self._trains_itself(function):
                 self.steps.add(function)  # somebody else's loop calls it
         for owner in project.classes.values():
             self.steps.update(_hooks(project, owner))
         self.training.update(function.source for function in self.steps)
+
+    def _is_uncalled(self, function: Function) -> bool:
+        """Whether nothing calls a method but what has been put in its place."""
+        around = (source.function(call) for source, call in self.callers.get(function, ()))
+        return all(one is not None and self._project.functions[one].name == function.name for one in around)
+
+    def _trains_itself(self, function: Function, hops: int = 3) -> bool:
+        """Whether a method goes backward or lets an optimizer step, or another one of its object that it calls."""
+        own = (call for call in function.calls if is_own(call.func))
+        return any(_trains(function.source, call) for call in function.calls) or any(
+            hops > 0 and self._trains_itself(reached, hops - 1)
+            for call in own
+            for reached in self._reached(function.source, call)
+        )
 
     def _only_evaluates(self, source: Source, call: ast.Call) -> bool:
         """Whether a function goes backward to study a model, or updates nothing, having told it to evaluate."""
@@ -257,12 +280,14 @@ class Heat:
 
     def _spread(self) -> None:
         project = self._project
-        hot = list(self.steps)
+        hot: list[Function] = []
         for source in (one for one in project.sources if one in self.training):
             for call in source.all(ast.Call):
                 if self.training_loop(source, call) is not None and self.is_in_step(source, call):
                     hot += self._reached(source, call)
-        if hot or self.loops:
+        # a loop over what takes many steps itself is one over folds or trials
+        hot = [*self.steps, *(function for function in hot if not self.holds_loop(function))]
+        if self.steps or self.loops:
             modules = [c for c in project.classes.values() if project.is_module(c) and not self._is_for_evaluation(c)]
             hot += [owner.methods[name] for owner in modules for name in _OF_MODULES if name in owner.methods]
         self._reach(hot, self.steps, Place.STEP)
@@ -316,18 +341,38 @@ class Heat:
 
 def _call_of(function: ast.expr) -> ast.Call:
     """A call that the text does not have: of something that is handed on."""
-    return ast.Call(func=function, args=[], keywords=[])
+    return ast.Call(func=function, args=[ast.Starred(value=function)], keywords=[])
+
+
+def _is_of_another(source: Source) -> bool:
+    """Whether a file is written for another framework."""
+    imported = {name.partition(".")[0] for name in source.imports.values()}
+    return not imported.isdisjoint(_OTHER_FRAMEWORKS) and "torch" not in imported
 
 
 def _trains(source: Source, call: ast.Call) -> bool:
     """Whether a call goes backward or updates parameters."""
     function = call.func
+    if len(call.args) > 1 and last_word(call.args[0]) == "loss" and _OPTIMIZER.fullmatch(last_word(call.args[1])):
+        return True  # loss_scaler(loss, optimizer)
     if not isinstance(function, ast.Attribute):
         return False
     if function.attr in BACKWARD:
         return not last_word(function.value)[:1].isupper()  # MyFunction.backward(ctx, …)
     owner = last_word(function.value.value if isinstance(function.value, ast.Subscript) else function.value)
     return function.attr == "step" and bool(_OPTIMIZER.fullmatch(owner)) and not _SCHEDULER.search(owner)
+
+
+def _is_extra(branch: Branch, updates: dict[ast.AST | None, list[set[Branch]]]) -> bool:
+    """Whether a step is taken in a branch, and another without it: every fifth time the generator's."""
+    block, taken = branch
+    places = next((places for places in updates.values() if any(branch in around for around in places)), [])
+    return any((block, taken) not in around and (block, not taken) not in around for around in places)
+
+
+def _makes_optimizer(function: Function) -> bool:
+    names = (function.source.name(call.func) for call in function.calls)
+    return any(name.startswith("torch.optim.") and ".lr_scheduler." not in name for name in names)
 
 
 def _loops(source: Source, node: ast.AST) -> Iterator[ast.AST]:

@@ -315,6 +315,8 @@ class Kinds:
         return None
 
     def _of_torch(self, source: Source, call: ast.Call, last: str, names: Lookup) -> Kind | None:
+        if last.endswith("Tensor"):
+            return Kind.DEVICE if source.name(call.func).startswith("torch.cuda.") else Kind.HOST
         if last in _NO_TENSORS or last.startswith(_ASKS) or not last[:1].islower():
             return None
         if last == "clip_grad_norm_":

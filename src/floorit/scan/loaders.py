@@ -12,7 +12,7 @@ from floorit.scan.heat import Heat, Place
 from floorit.scan.programs import Program, Programs
 from floorit.scan.project import Class, Function, Project
 from floorit.scan.settings import UNKNOWN, Settings
-from floorit.scan.source import Source, argument, is_constant, last_word
+from floorit.scan.source import Source, argument, has_stars, is_constant, last_word
 
 _MAKERS = ("torch", "torch_geometric", "monai", "torchvision")
 _POSITIONS = {"dataset": 0, "batch_size": 1, "shuffle": 2, "sampler": 3, "num_workers": 5, "pin_memory": 7}
@@ -27,6 +27,8 @@ _WORK = re.compile(
     r"|get_transform\w*|apply_transform\w*|transforms?|augment\w*|preprocess\w*|tokenize\w*|tokenizer|read_csv|read_json)"
     r"|numpy\.(?:load|loadtxt|memmap|fromfile)|json\.loads?|pickle\.loads?|torch\.load"
 )
+_UNREADABLE = ast.Name(id="", ctx=ast.Load())  # stands for a value that can't be told
+_STEPS = ("step", "learn", "optimize_parameters", "optimize", "backward")
 _PADS = re.compile(r"pad|pad_sequence|tokenizer|processor|tokenize\w*")
 
 
@@ -70,6 +72,8 @@ class Loader:
             return False
         if any(when is When.EVALUATING for when in self._loaders.heat.conditions(source, call, source.tree)):
             return False
+        if self._is_used_up():
+            return False
         verdict = self._named()
         if verdict is not None:
             return verdict
@@ -79,6 +83,24 @@ class Loader:
         if is_constant(shuffle, False) and sampler is None:
             return False
         return shuffle is not None or sampler is not None or self._is_gone_through()
+
+    def _is_used_up(self) -> bool:
+        """Whether a loop that does not train goes through it, to measure its samples, and nothing else."""
+        source, inside = self.source, self.source.function(self.call)
+        made = source.parents.get(self.call)
+        target = made.targets[0] if isinstance(made, ast.Assign) else None
+        if not isinstance(target, ast.Name):
+            return False
+        read = [
+            name
+            for name in source.all(ast.Name)
+            if name.id == target.id and isinstance(name.ctx, ast.Load) and source.function(name) is inside
+        ]
+        loops = [loop for loop in source.all(ast.For) if loop not in self._loaders.heat.loops]
+        through = {
+            name for loop in loops for name in ast.walk(loop.iter) if not self._loaders.calls_training(source, loop)
+        }
+        return bool(through.intersection(read)) and all(name in through or _is_counted(source, name) for name in read)
 
     def _named(self) -> bool | None:
         function = self.source.function(self.call)
@@ -182,6 +204,11 @@ class Loaders:
             self._of[source] = [Loader(source, call, self) for call in calls if _is_loader(source, call)]
         return self._of[source]
 
+    def calls_training(self, source: Source, loop: ast.For) -> bool:
+        """Whether something in a loop may take a step, as far as its name tells."""
+        calls = (node for statement in loop.body for node in ast.walk(statement) if isinstance(node, ast.Call))
+        return any(trains(last_word(call.func)) or last_word(call.func) in _STEPS for call in calls)
+
     def gone_through(self, source: Source) -> set[str]:
         """Names that the loops which train go through."""
         if source not in self._gone_through:
@@ -195,13 +222,19 @@ class Loaders:
         return self._gone_through[source]
 
     def entries(self, source: Source, node: ast.expr) -> dict[str, ast.expr] | None:
-        """Of a dictionary that is written out, and not changed afterwards; else None."""
+        """Of a dictionary that is written out; None where it is not, or what is changed afterwards can't be told.
+
+        What is changed is there, and can't be told.
+        """
         if isinstance(node, ast.Name):
             made = self.project.set_once(source, node, node.id)
-            return self.entries(source, made) if made is not None and not _is_changed(source, node.id) else None
-        if isinstance(node, ast.Call) and source.name(node.func) == "dict" and not node.args:
-            found = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
-            return found if len(found) == len(node.keywords) else None
+            found = self.entries(source, made) if made is not None else None
+            changed = _changed(source, node.id)
+            return None if found is None or changed is None else {**found, **dict.fromkeys(changed, _UNREADABLE)}
+        if isinstance(node, ast.Call) and source.name(node.func) == "dict" and len(node.args) < 2:
+            named = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
+            copied = self.entries(source, node.args[0]) if node.args else {}
+            return None if copied is None or len(named) < len(node.keywords) else {**copied, **named}
         if isinstance(node, ast.Dict):
             named = {key.value: value for key, value in zip(node.keys, node.values, strict=True) if _is_text(key)}  # type: ignore[union-attr]
             return named if len(named) == len(node.keys) else None
@@ -280,15 +313,32 @@ def _is_loader(source: Source, call: ast.Call) -> bool:
     return rest.split(".")[-1] == "DataLoader" and first in _MAKERS
 
 
+def _is_counted(source: Source, name: ast.Name) -> bool:
+    """`len(loader)`, `loader.dataset`"""
+    around = source.parents.get(name)
+    is_length = isinstance(around, ast.Call) and last_word(around.func) == "len"
+    return is_length or (isinstance(around, ast.Attribute) and around.attr in ("dataset", "batch_size"))
+
+
 def _is_text(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def _is_changed(source: Source, name: str) -> bool:
-    """Whether entries of a dictionary are set by its name, anywhere in a file."""
-    changing = (node.value for node in source.all(ast.Subscript) if isinstance(node.ctx, ast.Store))
-    updating = (node.value for node in source.all(ast.Attribute) if node.attr in ("update", "setdefault", "pop"))
-    return any(isinstance(node, ast.Name) and node.id == name for node in (*changing, *updating))
+def _changed(source: Source, name: str) -> set[str] | None:
+    """The entries of a dictionary that are set by its name, anywhere in a file; None where that can't be told."""
+    found: set[str] = set()
+    for subscript in source.all(ast.Subscript):
+        if isinstance(subscript.ctx, ast.Store) and last_word(subscript.value) == name:
+            if not _is_text(subscript.slice):
+                return None
+            found.add(subscript.slice.value)  # type: ignore[attr-defined]
+    for change in ("update", "setdefault", "pop"):
+        for call in source.methods.get(change, []):
+            if isinstance(call.func, ast.Attribute) and last_word(call.func.value) == name:
+                if call.args or has_stars(call):
+                    return None
+                found.update(keyword.arg for keyword in call.keywords if keyword.arg is not None)
+    return found
 
 
 def _is_worked(name: str) -> bool:

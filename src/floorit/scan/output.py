@@ -9,6 +9,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from floorit.language.drawn import SOURCE, drawn
 from floorit.scan.finding import Finding
 from floorit.scan.heat import Place
 from floorit.scan.rule import Rule
@@ -19,7 +20,7 @@ FORMAT = 1  # of the JSON
 
 def show(what: Text, stream: TextIO) -> None:
     """Write it as it is: a line that is long is for the reader's terminal to break."""
-    Console(file=stream, highlight=False, emoji=False).print(what, soft_wrap=True, end="")
+    Console(file=stream, highlight=False, emoji=False).print(drawn(what), soft_wrap=True, end="")
 
 
 def render(result: Result) -> Text:
@@ -43,7 +44,7 @@ def _add(text: Text, finding: Finding, is_new: bool) -> None:
     text.append(f" {finding.code}", "red" if finding.when == Place.STEP.value else "yellow")
     text.append(f" {finding.message}{' (fixable)' if finding.fixable else ''}\n")
     if finding.text:
-        text.append(f"    {finding.text}\n", "dim")
+        text.append(f"    {finding.text}\n", SOURCE)
     if is_new:
         text.append(f"    costs: {finding.costs}\n    instead: {finding.instead}\n")
         if finding.unsafe:

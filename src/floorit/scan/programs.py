@@ -15,22 +15,27 @@ from floorit.scan.settings import Settings
 from floorit.scan.source import Source, last_word
 
 _OTHER_PURPOSE = re.compile(
-    r"demo|export|extract|convert\w*|visuali[sz]e|benchmark|setup|conftest|hubconf|sample|generate|metrics?|projector|finder"
+    r"demo|export|extract|convert\w*|visuali[sz]e|bench|benchmark|setup|conftest|hubconf|sample|generate|metrics?|projector|finder"
     r"|preprocess\w*|prepare|download|plot|show|infer\w*|predict|synthesi[sz]e|interpolate"
 )
 _TESTS = ("test_utils", "testing")
 _FRAMEWORKS = re.compile(r"LightningModule|LightningDataModule|TrainerCallback|EpochBasedRunner")
 _GPU = re.compile(r".*cuda.*|gpus?|gpu_ids?|(?:\w+_)?device|Accelerator|LightningModule", re.IGNORECASE)
+_GOES_ON = re.compile(
+    r"fit|learn|run|main|launch|spawn|solve|solver|optimi[sz]e|start|experiment|runner|worker|step|cli|app"
+)
 Finder: TypeAlias = "Callable[[Heat, Source], ast.AST | None]"  # of something in one file
+_Found: TypeAlias = "dict[tuple[Finder, Source], ast.AST | None]"
 
 
 class Program:
     """One of them."""
 
     def __init__(
-        self, entry: Source, sources: frozenset[Source], is_sure: bool, heat: Heat, settings: Settings
+        self, entry: Source, sources: frozenset[Source], is_sure: bool, heat: Heat, settings: Settings, found: _Found
     ) -> None:
         self.entry, self.sources = entry, sources
+        self._found = found  # in files, which several programs have
         self.is_sure = is_sure  # that all these files are part of it
         self._heat, self._settings = heat, settings
         self._named: dict[re.Pattern[str], bool] = {}
@@ -55,9 +60,14 @@ class Program:
     def first(self, finder: Finder) -> tuple[Source, ast.AST] | None:
         """The first place, in the order of its files, at which something is found."""
         if finder not in self._first:
-            places = ((source, finder(self._heat, source)) for source in self.in_order)
+            places = ((source, self._find(finder, source)) for source in self.in_order)
             self._first[finder] = next(((source, node) for source, node in places if node is not None), None)
         return self._first[finder]
+
+    def _find(self, finder: Finder, source: Source) -> ast.AST | None:
+        if (finder, source) not in self._found:
+            self._found[finder, source] = finder(self._heat, source)
+        return self._found[finder, source]
 
     @cached_property
     def uses_gpu(self) -> bool:
@@ -75,7 +85,11 @@ class Program:
         """Whether a loop goes round one that takes steps, or a framework's own does."""
         if self.names(_FRAMEWORKS):
             return True
-        return any(self._is_in_passes(source, loop) for source, loop in self._loops()) or self._counts_epochs()
+        return (
+            any(self._is_in_passes(source, loop) for source, loop in self._loops())
+            or self._counts_epochs()
+            or any(map(_samples_again, self.sources))
+        )
 
     def _counts_epochs(self) -> bool:
         """`for epoch in …:` around another loop, in the file that is run."""
@@ -109,12 +123,15 @@ class Programs:
     """Of a project."""
 
     def __init__(self, project: Project, heat: Heat, settings: Settings) -> None:
-        everything = frozenset(source for source in project.sources if not _has_other_purpose(source))
-        entries = list(_entries(project, heat))
-        if any(reached is None and _is_run(entry) for entry, reached in entries):
-            entries = [(entry, reached) for entry, reached in entries if _is_run(entry)]  # it imports the others
+        found = list(_entries(project, heat))
+        others = {entry for entry, _ in found if is_run(entry) and not _leads_to_training(project, heat, entry)}
+        entries = [(entry, reached) for entry, reached in found if entry not in others]
+        everything = frozenset(s for s in project.sources if not _has_other_purpose(s) and s not in others)
+        if any(reached is None and is_run(entry) for entry, reached in entries):
+            entries = [(entry, reached) for entry, reached in entries if is_run(entry)]  # it imports the others
+        kept: _Found = {}
         self.all = [
-            Program(entry, reached or everything, reached is not None, heat, settings)
+            Program(entry, reached or everything, reached is not None, heat, settings, kept)
             for entry, reached in entries
             if (reached or everything) & heat.training
         ]
@@ -127,6 +144,20 @@ class Programs:
         """Those that a file is part of; those that it may be part of, if that is all that is known."""
         found = [] if _is_test(source) else self._of.get(source, [])
         return [program for program in found if program.is_sure] or found
+
+
+def _samples_again(source: Source) -> bool:
+    """Whether a sampler goes through all samples more than once before it ends."""
+    samplers = (one for one in source.all(ast.ClassDef) if any(last_word(b).endswith("Sampler") for b in one.bases))
+    return any(
+        isinstance(part, ast.For) and "epoch" in last_word(part.target).lower() and any(map(_yields, ast.walk(part)))
+        for one in samplers
+        for part in ast.walk(one)
+    )
+
+
+def _yields(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Yield, ast.YieldFrom))
 
 
 def _entries(project: Project, heat: Heat) -> Iterator[tuple[Source, frozenset[Source] | None]]:
@@ -143,18 +174,38 @@ def _entries(project: Project, heat: Heat) -> Iterator[tuple[Source, frozenset[S
             yield source, project.reached(source)
 
 
+def _leads_to_training(project: Project, heat: Heat, entry: Source) -> bool:
+    """Whether a file trains, or calls what does, as far as that can be followed and its names tell: else it computes
+    something with a model, or prepares data."""
+    if entry in heat.training or is_program(entry):
+        return True
+    for call in entry.all(ast.Call):
+        words = re.findall("[A-Z]?[a-z]+", last_word(call.func))
+        if trains(last_word(call.func)) or any(_GOES_ON.fullmatch(word.lower()) for word in words):
+            return True
+        if any(map(heat.holds_loop, project.called(entry, call))):
+            return True
+    return False
+
+
 def is_program(source: Source) -> bool:
     """Whether a file that others import is a program all the same, and what it does when it is run no demonstration."""
     stem = source.path.stem
-    return _is_run(source) and (trains(stem) or stem in ("main", "run", "__main__"))
+    return is_run(source) and (trains(stem) or stem in ("main", "run", "__main__"))
 
 
-def _is_run(source: Source) -> bool:
+def is_run(source: Source) -> bool:
     """Whether it is a script: it says so, or it does something when it is imported."""
     return any(
-        isinstance(statement, (ast.For, ast.While, ast.With)) or _asks_for_name(statement)
+        isinstance(statement, (ast.For, ast.While, ast.With)) or _asks_for_name(statement) or _takes_options(statement)
         for statement in source.tree.body
     )
+
+
+def _takes_options(statement: ast.stmt) -> bool:
+    """`args = parser.parse_args()`"""
+    value = statement.value if isinstance(statement, (ast.Assign, ast.Expr)) else None
+    return isinstance(value, ast.Call) and last_word(value.func) in ("parse_args", "parse_known_args")
 
 
 def _asks_for_name(statement: ast.stmt) -> bool:

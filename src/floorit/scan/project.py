@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from floorit.scan.entries import Entries
-from floorit.scan.source import FunctionNode, Source, dotted
+from floorit.scan.source import FunctionNode, Source, dotted, has_stars, last_word
 
 _HOPS = 4  # that a name is followed through files that only hand it on
 # Methods of so many things that a call says nothing about which is meant.
@@ -29,6 +29,11 @@ OF_TENSORS = frozenset(
 _IMPORTS_BY_NAME = frozenset(
     "import_module __import__ instantiate instantiate_from_config fromfile LightningCLI".split()
 )
+
+# What is imported by these names is never a folder of the project that happens to be called so.
+_LIBRARIES = frozenset("torch torchvision torchaudio numpy".split())
+# What is made of a model, and has its methods, or the model as a part of it.
+_AROUND_MODELS = frozenset("DataParallel DistributedDataParallel DDP FullyShardedDataParallel FSDP compile".split())
 
 # How the names of a library's modules end.
 _MODULES = (
@@ -206,16 +211,22 @@ class Project:
 
     def called(self, source: Source, call: ast.Call) -> list[Function]:
         """The functions of the project that a call may run; none where that can't be told."""
-        found = self._callable(source, call.func)
+        found = self._callable(source, call.func) or self._only_one(source, call)
         if isinstance(found, Class):
             return [method for method in (self.method(found, "__init__"),) if method is not None]
         if found is not None:
-            return [found, *(self._overrides(found) if _is_own(call.func) else [])]
+            return [found, *(self._overrides(found) if is_own(call.func) else [])]
         instance = self.class_of(source, call.func)
         if instance is not None:
             names = ("forward", "__call__") if self.is_module(instance) else ("__call__",)
             return [method for name in names if (method := self.method(instance, name)) is not None][:1]
-        return []
+        return self._left_to_heirs(source, call.func)
+
+    def _left_to_heirs(self, source: Source, node: ast.AST) -> list[Function]:
+        """The methods that `self.name` may be where only classes that inherit from its own have it."""
+        owner = self._enclosing(source, node) if isinstance(node, ast.Attribute) and is_own(node) else None
+        heirs = self.descendants(owner) if owner is not None else []
+        return [heir.methods[last_word(node)] for heir in heirs if last_word(node) in heir.methods]
 
     def _callable(self, source: Source, node: ast.AST) -> Function | Class | None:
         if isinstance(node, ast.Name):
@@ -223,21 +234,64 @@ class Project:
             return nested or self.find(source, source.name(node))
         if not isinstance(node, ast.Attribute):
             return None
+        if isinstance(node.value, ast.Call) and dotted(node.value.func) == "super":
+            return self._inherited(source, node)
         owner = self.class_of(source, node.value)
         if owner is not None:
             return self.method(owner, node.attr)
-        found = self.find(source, source.name(node))
-        if found is not None:
-            return found
-        if node.attr not in _COMMON and node.attr not in OF_TENSORS and len(self._owners[node.attr]) == 1:
-            return self._owners[node.attr][0].methods[node.attr]
-        return None
+        return self.find(source, source.name(node))
+
+    def _inherited(self, source: Source, node: ast.Attribute) -> Function | None:
+        """`super().step`, as far as the project has it; not `__init__`, whose arguments are another object's."""
+        owner = self._enclosing(source, node) if node.attr != "__init__" else None
+        above = (one for one in self.family(owner) if one is not owner) if owner is not None else ()
+        return next((one.methods[node.attr] for one in above if node.attr in one.methods), None)
+
+    def _only_one(self, source: Source, call: ast.Call) -> Function | None:
+        """The only method of a name, called on something of which nothing is known, if it takes what is given."""
+        node = call.func
+        if not isinstance(node, ast.Attribute) or node.attr in _COMMON or node.attr in OF_TENSORS:
+            return None
+        owners = self._owners.get(node.attr, [])
+        if len(owners) != 1 or self.class_of(source, node.value) is not None or self._is_foreign(source, node.value):
+            return None
+        method = owners[0].methods[node.attr]
+        return method if _fits(method, call) else None
+
+    def _is_foreign(self, source: Source, node: ast.AST, hops: int = _HOPS) -> bool:
+        """Whether an object comes out of a library, or is Python's own: `torch.randn(3)`, `", "`."""
+        while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
+            if isinstance(node, ast.Attribute) and is_own(node):
+                owner = self._enclosing(source, node)
+                return owner is not None and self._comes_from_outside(
+                    owner.source, self._attribute(owner, node.attr), hops
+                )
+            node = node.func if isinstance(node, ast.Call) else node.value
+        if not isinstance(node, ast.Name):
+            return isinstance(node, (ast.Constant, ast.JoinedStr, ast.List, ast.Dict))
+        if node.id in source.imports:
+            return not self._is_of_project(source, source.imports[node.id])
+        return self._comes_from_outside(source, self.assigned(source, node, node.id), hops)
+
+    def _comes_from_outside(self, source: Source, made: ast.expr | None, hops: int) -> bool:
+        if isinstance(made, ast.Call) and last_word(made.func) in _AROUND_MODELS:
+            return False
+        return made is not None and hops > 0 and self._is_foreign(source, made, hops - 1)
+
+    def _is_of_project(self, source: Source, name: str) -> bool:
+        """Whether a full name begins with that of one of the project's files."""
+        words = name.split(".")
+        return any(self._module(source, ".".join(words[:count]) or ".") for count in range(len(words), 0, -1))
 
     def _overrides(self, function: Function) -> list[Function]:
         """The methods that classes derived from its own have in its place."""
         own = function.owner
         others = [owner for owner in self._owners[function.name] if owner is not own]
         return [owner.methods[function.name] for owner in others if any(own is c for c in self.family(owner))]
+
+    def methods_of(self, name: str) -> list[Function]:
+        """All methods of a name, but those that do nothing."""
+        return [owner.methods[name] for owner in self._owners.get(name, ()) if not _is_empty(owner.methods[name])]
 
     def has_several(self, node: ast.AST) -> bool:
         """Whether a method is called that several of the project's classes have, and not much else."""
@@ -272,10 +326,7 @@ class Project:
             found = self.find(source, source.name(made.func))
             if isinstance(found, Class):
                 return found
-            # model = Net().to(device)
-            made = (
-                made.func.value if isinstance(made.func, ast.Attribute) and made.func.attr in ("to", "cuda") else None
-            )
+            made = _before_moving(made)
         return None
 
     def _enclosing(self, source: Source, node: ast.AST) -> Class | None:
@@ -324,7 +375,7 @@ class Project:
             if not name:
                 return None
             if "." not in name:
-                return self._tops[source].get(name)
+                return self._tops[source].get(name) or self._by_star(source, name)
             where, _, last = name.rpartition(".")
             module = self._module(source, where or ".")
             if module is None:
@@ -333,6 +384,14 @@ class Project:
             if found is not None:
                 return found
             source, name = module, module.imports.get(last, "")
+        return None
+
+    def _by_star(self, source: Source, name: str) -> Function | Class | None:
+        """What `from utils import *` gives a name to."""
+        for where in source.stars:
+            module = self._module(source, where)
+            if module is not None and module is not source and name in self._tops[module]:
+                return self._tops[module][name]
         return None
 
     # -- which files run together -------------------------------------------------------------------------------
@@ -389,7 +448,7 @@ class Project:
             return next(
                 (s for s in self._files.get(words[-1] if words else folder.name, ()) if _is_at(s.path, target)), None
             )
-        if not words:
+        if not words or words[0] in _LIBRARIES:
             return None
         fits = [s for s in self._files.get(words[-1], ()) if _words(s.path)[-len(words) :] == words]
         return max(fits, key=lambda s: (_shared(s.path, source.path), self._is_outermost(s, words)), default=None)
@@ -422,7 +481,43 @@ def _changing(source: Source) -> set[tuple[ast.AST | None, str]]:
     return found
 
 
-def _is_own(node: ast.AST) -> bool:
+def _before_moving(call: ast.Call) -> ast.expr | None:
+    """`Net()` of `Net().to(device)`, of `DistributedDataParallel(Net())`."""
+    if last_word(call.func) in _AROUND_MODELS and call.args:
+        return call.args[0]
+    return call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr in ("to", "cuda") else None
+
+
+def _fits(function: Function, call: ast.Call) -> bool:
+    """Whether a call gives a method what it takes."""
+    given = function.node.args
+    if has_stars(call) or any(dotted(d) not in ("staticmethod", "classmethod") for d in function.decorators):
+        return True
+    names = function.parameters
+    keywords = {keyword.arg for keyword in call.keywords if keyword.arg is not None}
+    by_position = names[: len(call.args)]
+    needed = {*names[: len(names) - len(given.defaults)]} - {*by_position}
+    needed |= {one.arg for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None}
+    known = {*names, *(one.arg for one in given.kwonlyargs)}
+    return (
+        (len(call.args) <= len(names) or given.vararg is not None)
+        and (keywords <= known or given.kwarg is not None)
+        and needed <= keywords
+    )
+
+
+def _is_empty(function: Function) -> bool:
+    """Whether it is there for others to be put in its place: `raise NotImplementedError`, `pass`, a docstring."""
+    body = [function.node.body] if isinstance(function.node, ast.Lambda) else function.node.body
+    return all(
+        isinstance(statement, (ast.Pass, ast.Raise))
+        or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+        for statement in body
+    )
+
+
+def is_own(node: ast.AST) -> bool:
+    """`self.name`"""
     return isinstance(node, ast.Attribute) and dotted(node.value) == "self"
 
 

@@ -13,7 +13,7 @@ from floorit.scan.configs import Config
 from floorit.scan.edits import Edit, remove
 from floorit.scan.finding import Risk
 from floorit.scan.heat import Place
-from floorit.scan.programs import is_program
+from floorit.scan.programs import is_program, is_run
 from floorit.scan.reads import Reads
 from floorit.scan.source import Source, dotted
 from floorit.scan.whole import Whole
@@ -33,6 +33,7 @@ class Scene:
             whole.loaders,
             whole.reads,
         )
+        self.tables = whole.tables
 
     def calls(self, place: Place | None = None) -> Iterator[ast.Call]:
         """Every call in the file; of those that run then, if a place is given."""
@@ -78,8 +79,11 @@ class Scene:
         return False
 
     def _is_unused(self, node: ast.AST) -> bool:
-        """Whether it stands in a class that nothing names, nor makes by a decorator."""
+        """Whether it stands in a class that nothing names, nor makes by a decorator; in programs that are there to be
+        run, also one that only another choice than the default would lead to."""
         around = [here for here in self.source.around(node) if isinstance(here, ast.ClassDef)]
+        if all(is_run(program.entry) for program in self.programs.of(self.source)):
+            return any(self.tables.leave_out(self.project.classes[here]) for here in around)
         return any(not here.decorator_list and not self.project.is_named(here.name) for here in around)
 
     def name(self, node: ast.AST) -> str:

@@ -20,6 +20,7 @@ from floorit.scan.project import Project
 from floorit.scan.reads import Reads
 from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.rules import ALL
+from floorit.scan.share import shared
 from floorit.scan.source import File, Source, Unreadable, read
 from floorit.scan.whole import Whole
 
@@ -40,11 +41,12 @@ def scan(
     rules: tuple[Rule, ...] = ALL,
     exclude: tuple[str, ...] = (),
     texts: Mapping[Path, str] = MappingProxyType({}),
+    processes: int = 1,
 ) -> Result:
     """Of every Python file there; `texts` has what is to be read in the place of some of them, by their whole path."""
     paths = list(paths)
     with _without_collecting():
-        return _scan(paths, rules, exclude, texts)
+        return _scan(paths, rules, exclude, texts, processes)
 
 
 @contextmanager
@@ -59,7 +61,9 @@ def _without_collecting() -> Iterator[None]:
             gc.enable()
 
 
-def _scan(paths: list[Path], rules: tuple[Rule, ...], exclude: tuple[str, ...], texts: Mapping[Path, str]) -> Result:
+def _scan(
+    paths: list[Path], rules: tuple[Rule, ...], exclude: tuple[str, ...], texts: Mapping[Path, str], processes: int
+) -> Result:
     sources, problems = [], []
     for path in files.python(paths, exclude):
         try:
@@ -73,11 +77,15 @@ def _scan(paths: list[Path], rules: tuple[Rule, ...], exclude: tuple[str, ...], 
         problems.append(Problem(file=", ".join(map(shown, paths)), line=1, reason=reason))
         return Result(files=len(sources), trains=False, findings=[], problems=problems)
     configs = {config.path: config for config in whole.project.entries.configs}
+
+    def said(file: File) -> tuple[list[Finding], list[Problem]]:
+        scene = Scene(file, whole) if isinstance(file, Source) else None
+        return _of_file(file, scene, configs.get(file.path), whole.reads, rules)
+
     findings: list[Finding] = []
     read_as_code = {source.path for source in sources}
-    for file in [*sources, *(config for path, config in configs.items() if path not in read_as_code)]:
-        scene = Scene(file, whole) if isinstance(file, Source) else None
-        found, failed = _of_file(file, scene, configs.get(file.path), whole.reads, rules)
+    others = [config for path, config in configs.items() if path not in read_as_code]
+    for found, failed in shared(said, [*sources, *others], processes):
         findings += sorted(found, key=lambda finding: (finding.line, finding.column))
         problems += failed
     return Result(files=len(sources), trains=whole.heat.trains, findings=findings, problems=problems)

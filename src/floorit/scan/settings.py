@@ -9,7 +9,7 @@ from typing import Final
 from floorit.scan.heat import Heat
 from floorit.scan.options import Entry
 from floorit.scan.project import Function, Project
-from floorit.scan.source import Source, argument, dotted, has_stars, last_word
+from floorit.scan.source import Source, argument, dotted, has_stars, is_constant, last_word
 
 _HOPS = 10  # from a name to what it was set to, and so on
 _OF_TEXT: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper, "strip": str.strip}
@@ -61,9 +61,14 @@ class Settings:
     def _called(self, source: Source, call: ast.Call, hops: int) -> object:
         """`int(args.n)`, `cfg.get("name", default)`, `getattr(args, "name", default)`."""
         name, given = last_word(call.func), call.args
+        if source.name(call.func) == "torch.cuda.is_available":
+            return True
         if name in _OF_TEXT and not given and isinstance(call.func, ast.Attribute):
             text = self.value(source, call.func.value, hops)
             return _OF_TEXT[name](text) if isinstance(text, str) else UNKNOWN
+        if name == "startswith" and len(given) == 1 and isinstance(call.func, ast.Attribute):
+            text, start = self.value(source, call.func.value, hops), self.value(source, given[0], hops)
+            return text.startswith(start) if isinstance(text, str) and isinstance(start, str) else UNKNOWN
         if name in ("int", "bool") and len(given) == 1:
             return self.value(source, given[0], hops)
         wanted = given[-2:] if (name, len(given)) in (("get", 1), ("get", 2), ("getattr", 3)) else []
@@ -117,7 +122,7 @@ class Settings:
         while inside is not None:
             function = self._project.functions[inside]
             if node.id in _parameters(function):
-                return self._parameter(function, node.id, hops)
+                return self.parameter(function, node.id, hops)
             inside = source.function(inside)
         return self._imported(source, node, hops)
 
@@ -126,7 +131,7 @@ class Settings:
         found = self._project.set_elsewhere(source, node)
         return self.value(*found, hops) if found is not None else UNKNOWN
 
-    def _parameter(self, function: Function, name: str, hops: int) -> object:
+    def parameter(self, function: Function, name: str, hops: int = _HOPS) -> object:
         """What every caller gives, or else the default."""
         key = (function, name, hops)  # callers have callers: without keeping it, their number is raised to the hops
         if key not in self._given_as:
@@ -185,10 +190,18 @@ class Settings:
             if any(not isinstance(value, Unknown) and bool(value) is decides for value in values):
                 return decides
             return UNKNOWN if any(isinstance(value, Unknown) for value in values) else values[-1]
+        if _is_kind_of_device(node.left) and is_constant(node.comparators[0], "cuda", "cpu"):
+            return _compared("cuda", node.ops[0], self.value(source, node.comparators[0], hops))
         left, right = self.value(source, node.left, hops), self.value(source, node.comparators[0], hops)
         if len(node.ops) > 1 or isinstance(left, Unknown) or isinstance(right, Unknown):
             return UNKNOWN
         return _compared(left, node.ops[0], right)
+
+
+def _is_kind_of_device(node: ast.expr) -> bool:
+    """`device.type`, `device`, `args.device_type`"""
+    name = last_word(node)
+    return name.endswith(("device", "device_type")) or (name == "type" and "device" in dotted(node))
 
 
 def _compared(left: object, how: ast.cmpop, right: object) -> object:

@@ -103,6 +103,12 @@ class Source(File):
         return frozenset(found)
 
     @cached_property
+    def stars(self) -> list[str]:
+        """The modules all of whose names it imports."""
+        taken = (one for one in self.all(ast.ImportFrom) if one.names[0].name == "*")
+        return ["." * one.level + (one.module or "") for one in taken]
+
+    @cached_property
     def methods(self) -> dict[str, list[ast.Call]]:
         """Every call of a method, by its name."""
         found: dict[str, list[ast.Call]] = defaultdict(list)

@@ -9,6 +9,7 @@ from floorit.scan.programs import Programs
 from floorit.scan.project import Project
 from floorit.scan.reads import Reads
 from floorit.scan.settings import Settings
+from floorit.scan.tables import Tables
 
 
 class Whole:
@@ -19,6 +20,7 @@ class Whole:
         self.heat = Heat(project)
         self.kinds = Kinds(project, self.heat)
         self.settings = Settings(project, self.heat)
+        self.tables = Tables(project, self.settings)
         self.programs = Programs(project, self.heat, self.settings)
         self.loaders = Loaders(project, self.heat, self.settings, self.programs)
         self.reads = Reads(project, self.heat)

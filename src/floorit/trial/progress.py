@@ -6,6 +6,7 @@ import time
 from typing import TextIO
 
 from floorit import live
+from floorit.language import said
 from floorit.report.words import duration
 from floorit.stats import seconds
 from floorit.trial.trial import Trial
@@ -26,7 +27,7 @@ class Progress:
     def say(self, text: str) -> None:
         """One line."""
         if not self._quiet:
-            print(f"floorit: {text}", file=self._stream, flush=True)
+            print(said(f"floorit: {text}"), file=self._stream, flush=True)
 
     def stage(self, text: str) -> None:
         """What comes now."""

@@ -22,6 +22,7 @@ from floorit.events import read_record
 from floorit.fixes import asked
 from floorit.fixes.fix import CLAIMED, Known
 from floorit.fixes.values import Value
+from floorit.language import said
 from floorit.report import build
 from floorit.report.model import Report
 from floorit.report.words import duration, size
@@ -484,7 +485,7 @@ class Search:
     def _say(self, text: str) -> None:
         if not self._wanted.terms.quiet:
             left = max(self._wanted.terms.budget - self._spent, 0.0)
-            print(f"floorit: {text} ({duration(left)} of the budget left)", file=self._stream, flush=True)
+            print(said(f"floorit: {text} ({duration(left)} of the budget left)"), file=self._stream, flush=True)
 
 
 def _stage_folder(folder: Path, number: int) -> Path:

@@ -18,6 +18,8 @@ from typing import TextIO
 from rich.console import Console
 from rich.live import Live
 
+from floorit.language import said
+from floorit.language.drawn import drawn
 from floorit.watch.scene import Scene, Watcher
 from floorit.watch.view import line, render
 
@@ -38,21 +40,21 @@ def run(folder: Path) -> int:
     if scene.over is None:
         scene = _show(watcher, console, scene)
     if scene.over is None:
-        print(f"floorit: {line(scene)}")
+        print(said(f"floorit: {line(scene)}"))
     else:
-        console.print(render(scene, console))
+        console.print(drawn(render(scene, console)))
     return 0
 
 
 def _show(watcher: Watcher, console: Console, scene: Scene) -> Scene:
     """On a screen of its own, which is gone afterwards; the last scene."""
-    shown = Live(render(scene, console), console=console, screen=True, auto_refresh=False)
+    shown = Live(drawn(render(scene, console)), console=console, screen=True, auto_refresh=False)
     with _keys() as keys:
         try:
             shown.start(refresh=True)
             while scene.over is None and not _is_asked_to_quit(keys, watcher.pause):
                 scene = watcher.look()
-                shown.update(render(scene, console), refresh=True)
+                shown.update(drawn(render(scene, console)), refresh=True)
         except KeyboardInterrupt:
             pass
         finally:
@@ -93,12 +95,12 @@ def _is_asked_to_quit(keys: TextIO | None, pause: float) -> bool:
 
 def _say(watcher: Watcher, stream: TextIO) -> None:
     """A plain line now and then, and one at the end."""
-    scene, said = watcher.look(), None
+    scene, last = watcher.look(), None
     while True:
         now = time.monotonic()
-        if said is None or scene.over is not None or now - said >= PLAIN:
-            print(f"floorit: {line(scene)}", file=stream, flush=True)
-            said = now
+        if last is None or scene.over is not None or now - last >= PLAIN:
+            print(said(f"floorit: {line(scene)}"), file=stream, flush=True)
+            last = now
         if scene.over is not None:
             return
         time.sleep(watcher.pause)

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import jinja2
 import msgspec
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from floorit.diagnose.settings import word
+from floorit.language import ENGLISH, in_use, said
+from floorit.language.markup import translated
 from floorit.report import named, words
 from floorit.stats import Estimate, prefixed, seconds
 
 # Characters with which data could end the element that it stands in, and those that end a line in a script.
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
+_SAID = re.compile(r'say\("([^"]+)"')  # in the script
 
-def document(template: str, values: dict[str, Any], data: object) -> str:
+
+def document(template: str, values: dict[str, Any], data: dict[str, Any]) -> str:
     """The whole page: a template filled, and the data that its charts are drawn from."""
     scripts = [_file("echarts/echarts.min.js"), _file("page.js")]
-    return (
+    html = (
         _environment()
         .get_template(template)
         .render(
@@ -32,16 +37,31 @@ def document(template: str, values: dict[str, Any], data: object) -> str:
             policy=_policy(scripts),
             style=Markup(_file("page.css")),
             scripts=[Markup(script) for script in scripts],
-            data=in_script(data),
+            data=in_script({**data, "words": _words(data)}),
         )
     )
+    return html if in_use() == ENGLISH else translated(html, in_use())
+
+
+def _words(data: object) -> dict[str, str]:
+    """What the script says, and what it shows of the data, in other words."""
+    texts = {*_SAID.findall(_file("page.js")), *_texts(msgspec.to_builtins(data))}
+    return {text: words for text in sorted(texts) if (words := said(text)) != text}
+
+
+def _texts(data: object) -> Iterator[str]:
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, (list, tuple, dict)):
+        for value in data.values() if isinstance(data, dict) else data:
+            yield from _texts(value)
 
 
 def in_script(data: object) -> Markup:
     """As JSON that can stand in an element of HTML, whatever strings are in it."""
     text = msgspec.json.encode(data).decode()
-    for character, escape in _ESCAPES.items():
-        text = text.replace(character, escape)
+    for character, instead in _ESCAPES.items():
+        text = text.replace(character, instead)
     return Markup(text)
 
 
@@ -81,6 +101,7 @@ def _environment() -> jinja2.Environment:
         prefixed=prefixed,
         interval=words.interval,
         place=words.place,
+        breakable=breakable,
         word=word,
         percent=percent,
         spread=spread,
@@ -90,6 +111,11 @@ def _environment() -> jinja2.Environment:
         calls=named.calls,
     )
     return made
+
+
+def breakable(path: str) -> Markup:
+    """A path that may go on in the next line after each folder."""
+    return escape(path).replace("/", Markup("/<wbr>"))
 
 
 def percent(share: float, digits: int = 0) -> str:

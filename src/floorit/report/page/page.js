@@ -6,12 +6,14 @@
   const CAUSES = { data_wait: "data_wait", launch: "other", sync: "sync", h2d: "h2d", comm: "grad_sync", other: "unattributed" };
   const KINDS = { copies: "h2d", communication: "grad_sync" };
   const CURVES = {
-    "cores busy": "quiet", "memory free": "quiet", "GPU busy (driver)": "forward", "GPU active (counters)": "accent", "SMs busy": "optimizer",
+    "cores busy": "quiet", "memory free": "loss", "GPU busy (driver)": "forward", "GPU active (counters)": "accent", "SMs busy": "optimizer",
     "tensor cores busy": "data_wait", "GPU power": "other", "GPU power limit": "eval", "GPU memory in use": "grad_sync",
   };
 
   // -- words, as the rest of the report has them
 
+  // English, or what stands for it in the page's language.
+  const say = (text, ...values) => (data.words[text] ?? text).replace(/\{(\d)\}/g, (_, at) => values[at]);
   const figures = (value) => String(Number(value.toPrecision(3)));
   function seconds(value) {
     if (value >= 100) return value.toFixed(0) + " s";
@@ -79,7 +81,7 @@
     const { steps } = data, bins = steps.least.length;
     const name = (bin) => {
       const first = bin * steps.width + 1, last = Math.min((bin + 1) * steps.width, steps.count);
-      return first === last ? `${first}` : `${first} to ${last}`;
+      return first === last ? `${first}` : say("{0} to {1}", first, last);
     };
     const sums = steps.least.map((_, bin) => steps.means.reduce((sum, column) => sum + column[bin], 0));
     const highest = Math.max(...sums, ...(steps.width > 1 ? steps.most : []));
@@ -88,7 +90,7 @@
       .map(([first, last]) => [Math.floor(first / steps.width), 0, Math.floor(last / steps.width)]);
     const asBars = bins <= 150;
     const series = steps.phases.map((phase, i) => ({
-      id: phase, name: data.phases[phase], stack: "step", data: steps.means[i], color: colour(phase), emphasis: { disabled: true },
+      id: phase, name: say(data.phases[phase]), stack: "step", data: steps.means[i], color: colour(phase), emphasis: { disabled: true },
       ...(asBars ? { type: "bar", barCategoryGap: "6%" }
         : { type: "line", step: "middle", symbol: "none", lineStyle: { width: 0 }, areaStyle: { opacity: 1 } }),
     }));
@@ -102,13 +104,13 @@
       data: steps.singles.map((s) => ({ value: [Math.floor(s.step / steps.width), Math.min(s.seconds, cut * 0.97)], single: s, itemStyle: { color: colour(s.phase) } })),
       tooltip: {
         trigger: "item",
-        formatter: ({ data: { single } }) => line(null, `step ${single.step + 1}`, seconds(single.seconds)) + line(single.phase, "most of it", data.phases[single.phase]),
+        formatter: ({ data: { single } }) => line(null, say("step {0}", single.step + 1), seconds(single.seconds)) + line(single.phase, say("most of it"), say(data.phases[single.phase])),
       },
     });
     return {
       ...plain(), series,
       grid: { left: 8, right: 12, top: 16, bottom: 56, containLabel: true },
-      xAxis: axis({ type: "category", data: steps.least.map((_, bin) => name(bin)), name: "step", nameLocation: "middle", nameGap: 26, splitLine: { show: false }, axisLabel: { color: colour("quiet"), hideOverlap: true, formatter: (text) => text.split(" ")[0] } }),
+      xAxis: axis({ type: "category", data: steps.least.map((_, bin) => name(bin)), name: say("step"), nameLocation: "middle", nameGap: 26, splitLine: { show: false }, axisLabel: { color: colour("quiet"), hideOverlap: true, formatter: (text) => text.split(" ")[0] } }),
       yAxis: axis({ type: "value", max: cut, axisLabel: { color: colour("quiet"), formatter: seconds, showMaxLabel: false } }),
       dataZoom: zooms({ xAxisIndex: 0 }),
       tooltip: tooltip({
@@ -116,8 +118,8 @@
         formatter: (items) => {
           const bin = items[0].dataIndex, total = sums[bin];
           const rows = steps.phases.map((phase, i) => [phase, steps.means[i][bin]]).filter(([, v]) => v > total / 1000).sort((a, b) => b[1] - a[1]);
-          const range = steps.width > 1 ? line(null, "shortest, longest", `${seconds(steps.least[bin])}, ${seconds(steps.most[bin])}`) : "";
-          return line(null, `step ${name(bin)}`, seconds(total)) + range + rows.map(([phase, v]) => line(phase, data.phases[phase], `${seconds(v)}, ${percent(v / total)}`)).join("");
+          const range = steps.width > 1 ? line(null, say("shortest, longest"), `${seconds(steps.least[bin])}, ${seconds(steps.most[bin])}`) : "";
+          return line(null, say("step {0}", name(bin)), seconds(total)) + range + rows.map(([phase, v]) => line(phase, say(data.phases[phase]), `${seconds(v)}, ${percent(v / total)}`)).join("");
         },
       }),
     };
@@ -131,10 +133,10 @@
 
   // -- one step, moment by moment
 
-  const LANES = [["host", "host"], ["gpu", "GPU"], ["idle", "GPU idle"]];
+  const LANES = [["host", say("host")], ["gpu", "GPU"], ["idle", say("GPU idle")]];
   const lanes = () => LANES.filter(([key]) => data.course.lanes[key].length);
   const tint = (lane, what) => (lane === "host" ? what : lane === "idle" ? CAUSES[what] : KINDS[what] || "busy");
-  const told = (lane, what) => (lane === "host" ? data.phases[what] : lane === "idle" ? "idle: " + data.causes[what] : "kernels: " + what);
+  const told = (lane, what) => (lane === "host" ? say(data.phases[what]) : lane === "idle" ? say("idle: {0}", say(data.causes[what])) : say("kernels: {0}", say(what)));
 
   function courseOption() {
     const { course } = data, shown = lanes();
@@ -144,11 +146,11 @@
     return {
       ...plain(),
       grid: { left: 8, right: 16, top: 24, bottom: 58, containLabel: true },
-      xAxis: axis({ type: "value", min: 0, max: course.end, name: "since the step began", nameLocation: "middle", nameGap: 26, axisLabel: { color: colour("quiet"), formatter: seconds, hideOverlap: true, showMaxLabel: false } }),
+      xAxis: axis({ type: "value", min: 0, max: course.end, name: say("since the step began"), nameLocation: "middle", nameGap: 26, axisLabel: { color: colour("quiet"), formatter: seconds, hideOverlap: true, showMaxLabel: false } }),
       yAxis: axis({ type: "category", inverse: true, data: shown.map(([, name]) => name), axisLabel: { color: colour("text") }, splitLine: { show: false } }),
       dataZoom: zooms({ xAxisIndex: 0, filterMode: "weakFilter" }),
       tooltip: tooltip({
-        formatter: ({ data: bar }) => line(bar.tint, bar.told, seconds(bar.value[2] - bar.value[1])) + line(null, "after", seconds(bar.value[1])) + (bar.at ? `<div>at ${safe(bar.at)}</div>` : ""),
+        formatter: ({ data: bar }) => line(bar.tint, bar.told, seconds(bar.value[2] - bar.value[1])) + line(null, say("after"), seconds(bar.value[1])) + (bar.at ? `<div>${say("at {0}", safe(bar.at))}</div>` : ""),
       }),
       series: [{
         id: "bars", type: "custom", encode: { x: [1, 2], y: 0 }, data: bars,
@@ -158,7 +160,7 @@
           const shape = echarts.graphic.clipRectByRect({ x, y: y - height / 2, width: Math.max(right - x, 0.2), height }, box);
           return shape && { type: "rect", shape, style: { fill: api.visual("color") } };
         },
-        markLine: course.end > course.seconds * 1.001 ? { silent: true, precision: 9, symbol: "none", lineStyle: { color: colour("quiet"), type: "dashed" }, label: { formatter: "the host went on", color: colour("quiet"), position: "start", rotate: 0, distance: 4 }, data: [{ xAxis: course.seconds }] } : undefined,
+        markLine: course.end > course.seconds * 1.001 ? { silent: true, precision: 9, symbol: "none", lineStyle: { color: colour("quiet"), type: "dashed" }, label: { formatter: say("the host went on"), color: colour("quiet"), position: "start", align: course.seconds > course.end / 2 ? "right" : "left", rotate: 0, distance: 4 }, data: [{ xAxis: course.seconds }] } : undefined,
       }],
     };
   }
@@ -173,7 +175,7 @@
       return item;
     }));
   }
-  const grouped = (lane, what) => (lane === "gpu" ? (KINDS[what] ? what : "kernels") : told(lane, what));
+  const grouped = (lane, what) => (lane === "gpu" ? (KINDS[what] ? say(what) : say("kernels")) : told(lane, what));
   const courseNames = () => new Map(lanes().flatMap(([lane]) => data.course.lanes[lane].map(([, , what]) => [grouped(lane, what), tint(lane, what)])));
 
   // -- the machine over time
@@ -205,7 +207,7 @@
         trigger: "axis",
         formatter: (items) => {
           const j = items[0].dataIndex;
-          return line(null, "after", seconds(samples.at[j])) + samples.curves.map((curve) => (curve.values[j] === null ? "" : line(CURVES[curve.name], curve.name, amount[curve.unit](curve.values[j])))).join("");
+          return line(null, say("after"), seconds(samples.at[j])) + samples.curves.map((curve) => (curve.values[j] === null ? "" : line(CURVES[curve.name], say(curve.name), amount[curve.unit](curve.values[j])))).join("");
         },
       }),
     };
@@ -213,10 +215,10 @@
 
   // -- changes, measured beside predicted
 
-  const MARKS = [["measured, with its interval", "accent"], ["each pair of runs", "quiet"], ["predicted", "other"], ["too little to be claimed", "line"]];
+  const MARKS = [[say("measured, with its interval"), "accent"], [say("each pair of runs"), "quiet"], [say("predicted"), "other"], [say("too little to be claimed"), "line"]];
   const times = (value) => value.toFixed(2) + "\u00d7";
   function changesOption() {
-    const { changes } = data, names = changes.map((change) => change.name + (change.on ? " on " + change.on : ""));
+    const { changes } = data, names = changes.map((change) => (change.on ? say("{0} on top of {1}", change.name, change.on) : change.name));
     const seen = changes.flatMap((change) => [change.speedup, change.predicted].filter(Boolean).map((e) => e.value).concat(change.ratios));
     const [least, most] = [Math.min(0.95, ...seen), Math.max(1.05, ...seen)], room = 0.12 * (most - least);
     const spans = (of, name, width) => ({
@@ -233,12 +235,12 @@
     return {
       ...plain(),
       grid: { left: 8, right: 24, top: 8, bottom: 40, containLabel: true },
-      xAxis: axis({ type: "value", min: Math.max(least - room, 0), max: most + room, name: "times as fast", nameLocation: "middle", nameGap: 26, axisLabel: { color: colour("quiet"), formatter: times, hideOverlap: true, showMinLabel: false, showMaxLabel: false } }),
+      xAxis: axis({ type: "value", min: Math.max(least - room, 0), max: most + room, name: say("times as fast"), nameLocation: "middle", nameGap: 26, axisLabel: { color: colour("quiet"), formatter: times, hideOverlap: true, showMinLabel: false, showMaxLabel: false } }),
       yAxis: axis({ type: "category", inverse: true, data: names, axisLabel: { color: colour("text"), width: 180, overflow: "truncate" }, splitLine: { show: false } }),
       tooltip: tooltip({
-        formatter: ({ data: { change } }) => change && line(null, change.name, change.verdict)
-          + (change.speedup ? line("accent", "measured", `${times(change.speedup.value)} (${times(change.speedup.low)} to ${times(change.speedup.high)}), ${change.speedup.n} pairs`) : "")
-          + (change.predicted ? line("other", "predicted", `${times(change.predicted.value)} (${times(change.predicted.low)} to ${times(change.predicted.high)})`) : ""),
+        formatter: ({ data: { change } }) => change && line(null, change.name, say(change.verdict))
+          + (change.speedup ? line("accent", say("measured"), say("{0} ({1} to {2}), {3} pairs", times(change.speedup.value), times(change.speedup.low), times(change.speedup.high), change.speedup.n)) : "")
+          + (change.predicted ? line("other", say("predicted"), say("{0} ({1} to {2})", times(change.predicted.value), times(change.predicted.low), times(change.predicted.high))) : ""),
       }),
       series: [
         {
@@ -265,10 +267,10 @@
     return {
       ...plain(),
       grid: { left: 8, right: 24, top: 16, bottom: 56, containLabel: true },
-      xAxis: axis({ type: "value", min: 0, max: Math.max(...sides.map((side) => paces[side].ends.at(-1))), name: "time of steps that count", nameLocation: "middle", nameGap: 26, splitLine: { show: false }, axisLabel: { color: colour("quiet"), formatter: seconds, hideOverlap: true, showMaxLabel: false } }),
+      xAxis: axis({ type: "value", min: 0, max: Math.max(...sides.map((side) => paces[side].ends.at(-1))), name: say("time of steps that count"), nameLocation: "middle", nameGap: 26, splitLine: { show: false }, axisLabel: { color: colour("quiet"), formatter: seconds, hideOverlap: true, showMaxLabel: false } }),
       yAxis: axis({ type: "value", min: 0, max: cut, axisLabel: { color: colour("quiet"), formatter: seconds, showMaxLabel: false } }),
       dataZoom: zooms({ xAxisIndex: 0 }),
-      tooltip: tooltip({ trigger: "axis", formatter: (items) => items.map(({ seriesId, value }) => line(RUNS[seriesId][1], `${RUNS[seriesId][0]} at ${seconds(value[0])}`, `${seconds(value[1])} a ${per}`)).join("") }),
+      tooltip: tooltip({ trigger: "axis", formatter: (items) => items.map(({ seriesId, value }) => line(RUNS[seriesId][1], `${RUNS[seriesId][0]}, ${seconds(value[0])}`, per === "step" ? say("{0} a step", seconds(value[1])) : say("{0} a sample", seconds(value[1])))).join("") }),
       series: sides.map((side) => ({
         id: side, name: RUNS[side][0], type: "line", step: "start", symbol: "none", color: colour(RUNS[side][1]), emphasis: { disabled: true },
         lineStyle: { width: 1.6 }, data: [[0, paces[side].means[0]], ...paces[side].ends.map((end, bin) => [end, paces[side].means[bin]])],
@@ -298,9 +300,9 @@
       getSelection().selectAllChildren(button.previousElementSibling);
       document.execCommand("copy");
     }
-    document.querySelector(".announce").textContent = "Copied: " + text;
-    button.textContent = "Copied";
-    setTimeout(() => (button.textContent = "Copy"), 1500);
+    document.querySelector(".announce").textContent = say("Copied: {0}", text);
+    button.textContent = say("Copied");
+    setTimeout(() => (button.textContent = say("Copy")), 1500);
   }
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button");
@@ -317,10 +319,10 @@
   for (const time of document.querySelectorAll("time[data-started]")) {
     const moment = new Date(1000 * Number(time.dataset.started));
     time.dateTime = moment.toISOString();
-    time.textContent = moment.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+    time.textContent = moment.toLocaleString(document.documentElement.lang === "en" ? undefined : document.documentElement.lang, { dateStyle: "medium", timeStyle: "short" });
   }
   if (data.steps) {
-    legend("legend-steps", data.steps.phases.map((phase) => [data.phases[phase], phase]));
+    legend("legend-steps", data.steps.phases.map((phase) => [say(data.phases[phase]), phase]));
     draw("chart-steps", stepsOption);
   }
   if (data.course) {
@@ -329,7 +331,7 @@
     draw("chart-course", courseOption);
   }
   if (data.samples) {
-    legend("legend-samples", data.samples.curves.map((curve) => [curve.name, CURVES[curve.name]]));
+    legend("legend-samples", data.samples.curves.map((curve) => [say(curve.name), CURVES[curve.name]]));
     document.getElementById("chart-samples").style.height = `${GRID * units().length + 64}px`;
     draw("chart-samples", samplesOption);
   }

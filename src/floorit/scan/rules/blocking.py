@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from floorit.scan.heat import Place
@@ -12,6 +13,7 @@ from floorit.scan.source import last_word
 
 _NUMPY = ("numpy.", "np.", "math.", "random.")
 _COPIES = ("cpu", "numpy", "tolist")
+_ENVIRONMENT = re.compile(r"(?:\w+_)?envs?", re.IGNORECASE)
 
 
 def _items(scene: Scene) -> Iterator[Match]:
@@ -36,8 +38,20 @@ def _copies(scene: Scene) -> Iterator[Match]:
     """The innermost of `x.detach().cpu().numpy()`; what follows it is no wait of its own."""
     for call, value in scene.methods("cpu", Place.STEP):
         is_tensor = not call.args and _may_be_on_device(scene, value) and not _is_module(scene, value)
-        if is_tensor and scene.heat.is_surely_in_step(scene.source, call):
+        if is_tensor and scene.heat.is_surely_in_step(scene.source, call) and not _is_needed_outside(scene, call):
             yield Match(call)
+
+
+def _is_needed_outside(scene: Scene, call: ast.Call) -> bool:
+    """`actions = policy(x).cpu().numpy()`, where an environment takes the actions."""
+    statement = scene.source.statement(call)
+    names = {last_word(target) for target in statement.targets} if isinstance(statement, ast.Assign) else set()
+    return any(
+        isinstance(step.func, ast.Attribute)
+        and _ENVIRONMENT.fullmatch(last_word(step.func.value)) is not None
+        and any(isinstance(part, ast.Name) and part.id in names for given in step.args for part in ast.walk(given))
+        for step in scene.source.methods.get("step", [])
+    )
 
 
 def _lists(scene: Scene) -> Iterator[Match]:

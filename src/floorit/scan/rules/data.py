@@ -33,6 +33,8 @@ _SMALL = 640  # pixels: photographs are larger, as cameras and most image sets h
 
 def _threads(scene: Scene) -> Iterator[Match]:
     """Once a program, at the first such call of its datasets."""
+    if _threaded_call(scene.heat, scene.source) is None:
+        return
     programs = [program for program in scene.programs.of(scene.source) if not _limits_threads(program)]
     if not any(_has_workers(scene, program) for program in programs):
         return
@@ -99,10 +101,18 @@ def _is_the_dataset(scene: Scene, call: ast.Call) -> bool:
     programs = scene.programs.of(scene.source)
     loaders = [loader for program in programs for source in program.sources for loader in scene.loaders.of(source)]
     read = {one for loader in loaders if loader.trains for one in loader.classes}
-    if owner is None or owner in {one for made in read for one in scene.project.family(made)}:
+    if owner is None or any(_is_used_by(scene, call, owner, made) for made in read):
         return True
     others = [one for one in scene.project.classes.values() if one is not owner and "__getitem__" in one.methods]
     return not read and not others
+
+
+def _is_used_by(scene: Scene, call: ast.Call, owner: Class, made: Class) -> bool:
+    """Whether a class has the method that a call stands in, its own or by what it inherits from."""
+    inside = scene.source.function(call)
+    name = scene.project.functions[inside].name if inside is not None else ""
+    own = scene.project.method(made, name)
+    return owner in scene.project.family(made) and (own is None or own.node is inside)
 
 
 def _is_near_dataset(scene: Scene, call: ast.Call) -> bool:
@@ -162,7 +172,14 @@ def _is_cached(scene: Scene, call: ast.Call) -> bool:
     if owner is None:
         return False
     names = {name for one in scene.project.family(owner) for name in (*one.attributes, *one.methods)}
-    return any(map(_CACHES.fullmatch, names)) or any(map(_CACHES.fullmatch, _all_parameters(scene, owner)))
+    return any(map(_CACHES.fullmatch, names)) or _is_told_to_cache(scene, owner)
+
+
+def _is_told_to_cache(scene: Scene, owner: Class) -> bool:
+    """Whether a parameter speaks of a cache, and is not known to be off."""
+    made = scene.project.method(owner, "__init__")
+    names = [name for name in made.parameters if _CACHES.fullmatch(name)] if made is not None else []
+    return made is not None and any(scene.settings.parameter(made, name) not in (False, None, 0, "") for name in names)
 
 
 def _asks_for_size(scene: Scene, call: ast.Call) -> bool:
@@ -176,11 +193,6 @@ def _asks_for_size(scene: Scene, call: ast.Call) -> bool:
 
 def _undecorated(node: ast.expr) -> ast.expr:
     return node.func if isinstance(node, ast.Call) else node
-
-
-def _all_parameters(scene: Scene, owner: Class) -> list[str]:
-    made = scene.project.method(owner, "__init__")
-    return made.parameters if made is not None else []
 
 
 def _is_kept(scene: Scene, call: ast.Call) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from floorit.scan.edits import Edit, set_argument
+from floorit.scan.guards import evaluates
 from floorit.scan.heat import Heat
 from floorit.scan.loaders import Loader
 from floorit.scan.rule import Match, Rule, Scene
@@ -67,7 +68,7 @@ def _no_persistent(scene: Scene) -> Iterator[Match]:
             continue
         if (
             not _is_made_anew(scene, loader.call)
-            and not _is_changed(loader)
+            and not _is_changed(scene, loader)
             and any(program.takes_several_passes for program in loader.programs)
         ):
             yield Match(loader.call, edits=(set_argument(loader.call, "persistent_workers", "True"),))
@@ -86,7 +87,11 @@ def _is_made_anew(scene: Scene, call: ast.Call) -> bool:
         and source.function(other) is source.function(call)
         and not names.isdisjoint(map(dotted, other.targets))
     ]
-    return any(isinstance(here, (ast.For, ast.While)) for one in (call, *others) for here in source.around(one))
+    if any(isinstance(here, (ast.For, ast.While)) for one in (call, *others) for here in source.around(one)):
+        return True
+    inside = source.function(call)
+    callers = scene.heat.callers.get(scene.project.functions[inside], []) if inside is not None else []
+    return bool(callers) and all(any(scene.heat.loops_around(where, one)) for where, one in callers)
 
 
 def _short_prefetch(scene: Scene) -> Iterator[Match]:
@@ -157,24 +162,32 @@ def _setting(scene: Scene, loader: Loader) -> str:
     return ""
 
 
-def _is_changed(loader: Loader) -> bool:
+def _is_changed(scene: Scene, loader: Loader) -> bool:
     """Whether the dataset is told something between epochs, which workers that are kept would not hear of."""
     if any("set_epoch" in owner.methods for owner in loader.classes):
         return True
     for program in loader.programs:
         for source in program.sources:
-            if "set_epoch" in source.words and any(map(_tells_dataset, source.all(ast.Call))):
+            if any(
+                _tells_dataset(call) and scene.heat.training_loop(source, call) is None and _is_in_loop(source, call)
+                for call in source.all(ast.Call)
+            ):
                 return True
     return False
 
 
+def _is_in_loop(source: Source, node: ast.AST) -> bool:
+    return any(isinstance(here, (ast.For, ast.While)) for here in source.around(node))
+
+
 def _tells_dataset(call: ast.Call) -> bool:
+    """`dataset.set_epoch(epoch)`, `loader.dataset.shuffle()`"""
     function = call.func
-    return (
-        isinstance(function, ast.Attribute)
-        and function.attr == "set_epoch"
-        and _DATA.fullmatch(last_word(function.value)) is not None
-    )
+    if not isinstance(function, ast.Attribute):
+        return False
+    if isinstance(function.value, ast.Attribute) and function.value.attr == "dataset":
+        return not evaluates(function.attr) and not evaluates(last_word(function.value.value))
+    return function.attr == "set_epoch" and _DATA.fullmatch(last_word(function.value)) is not None
 
 
 def _is_on_device(scene: Scene, loader: Loader) -> bool:

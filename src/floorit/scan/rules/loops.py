@@ -20,6 +20,7 @@ _OBJECTS = re.compile(
 )
 _PIXELS = re.compile(r"(?:\w+_)?(?:h|w|height|width|rows|cols|columns|hh|ww)", re.IGNORECASE)
 _CHANGES = ("mul_", "add_", "sub_", "lerp_", "copy_", "addcmul_")
+_TAKES_APART = ("split", "chunk", "unbind", "values", "items", "tensor_split")
 _FEW = 16  # turns: a loop of fewer is over channels, corners or levels
 
 
@@ -169,12 +170,25 @@ def _is_unpacked_first(scene: Scene, count: ast.Name) -> bool:
 
 def _is_result(scene: Scene, node: ast.expr) -> bool:
     """Whether it is what a model returned, which may be a list: of levels, of layers."""
+    if _is_taken_apart(scene, node):
+        return True
     made = scene.project.assigned(scene.source, node, node.id) if isinstance(node, ast.Name) else node
     if not isinstance(made, ast.Call):
         return not isinstance(made, (ast.BinOp, ast.Compare))
-    return not (scene.name(made.func).startswith("torch.") or isinstance(made.func, ast.Attribute)) or last_word(
-        made.func
-    ) in ("split", "chunk", "unbind", "values", "items")
+    is_operation = scene.name(made.func).startswith("torch.") or isinstance(made.func, ast.Attribute)
+    return not is_operation or last_word(made.func) in _TAKES_APART
+
+
+def _is_taken_apart(scene: Scene, node: ast.expr) -> bool:
+    """`views = out.chunk(2)`, wherever in the function."""
+    inside = scene.source.function(node)
+    return isinstance(node, ast.Name) and any(
+        isinstance(one.value, ast.Call)
+        and last_word(one.value.func) in _TAKES_APART
+        and any(isinstance(target, ast.Name) and target.id == node.id for target in one.targets)
+        and scene.source.function(one) is inside
+        for one in scene.source.all(ast.Assign)
+    )
 
 
 # -- and what is done in it ---------------------------------------------------------------------------------------

@@ -23,9 +23,18 @@ def _data_parallel(scene: Scene) -> Iterator[Match]:
         return
     for call in scene.calls(Place.ONCE):
         is_meant = scene.name(call.func) in _DATA_PARALLEL and scene.settings.is_reached(scene.source, call)
-        if is_meant and not _is_asked_for(scene, call):
+        if is_meant and not _is_asked_for(scene, call) and not _evaluates(scene, call):
             yield Match(call)
             return
+
+
+def _evaluates(scene: Scene, call: ast.Call) -> bool:
+    """`DataParallel(inception).eval()`; or in a model's own method, to load weights that were saved of such."""
+    around = scene.source.parents.get(call)
+    inside = scene.source.function(call)
+    owner = scene.project.functions[inside].owner if inside is not None else None
+    is_part = owner is not None and scene.project.is_module(owner)
+    return is_part or (isinstance(around, ast.Attribute) and around.attr == "eval")
 
 
 def _is_asked_for(scene: Scene, call: ast.Call) -> bool:

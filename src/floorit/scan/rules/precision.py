@@ -29,7 +29,8 @@ _PRODUCTS = re.compile(
 _ELSEWHERE = re.compile(r"Accelerator|TrainingArguments|LightningModule|mmcv|mmengine|detectron2|LightningCLI|hydra")
 # Where the model is small, or waits for an environment.
 _SMALL = re.compile(r"\w*MNIST|gym|gymnasium|atari\w*|ale_py|envpool|pettingzoo|stable_baselines3|procgen|isaacgym")
-_UNCOMPILED = re.compile("DataParallel")  # torch.compile does not go through it
+# What torch.compile does not go through, or compiles anew in every step.
+_UNCOMPILED = re.compile("DataParallel|create_graph|gradgradcheck|torchsparse|spconv|MinkowskiEngine|torch_scatter|dgl")
 _FUSABLE = ("Adam", "AdamW", "SGD")
 _STEPS = re.compile(r"opt|optim\w*|\w+_opt|\w*optim\w*|scaler", re.IGNORECASE)
 
@@ -61,8 +62,14 @@ def _no_tf32(scene: Scene) -> Iterator[Match]:
 def _no_compile(scene: Scene) -> Iterator[Match]:
     for program, node in anchors(scene, model_moved, optimizer_made):
         is_apt = program.names(_PRODUCTS) and not program.names(_SMALL) and not program.names(_UNCOMPILED)
-        if is_apt and not _compiles(program) and not program.names(_ELSEWHERE):
+        if is_apt and not _compiles(program) and not program.names(_ELSEWHERE) and not _takes_any_size(scene, program):
             yield Match(node)
+
+
+def _takes_any_size(scene: Scene, program: Program) -> bool:
+    """Whether batches are of one sample: pictures then mostly come as large as they are."""
+    loaders = (loader for source in program.sources for loader in scene.loaders.of(source) if loader.trains)
+    return any(scene.settings.value(loader.source, loader.given("batch_size")) == 1 for loader in loaders)
 
 
 def _compiles(program: Program) -> bool:

@@ -169,6 +169,30 @@ def _in_vain(scene: Scene) -> Iterator[Match]:
         if is_constant(argument(call, "non_blocking"), True) and loop not in seen and _pins_nothing(scene):
             seen.add(loop)
             yield Match(call)
+    for call in (*scene.source.methods.get("cuda", []), *scene.source.methods.get("to", [])):
+        if is_constant(argument(call, "non_blocking"), True) and _is_joined_on_host(scene, call):
+            yield Match(
+                call,
+                "`non_blocking=True`, but the batch was put together in memory that is not pinned",
+                "move its parts, each with `non_blocking=True`, and put them together on the GPU",
+            )
+
+
+def _is_joined_on_host(scene: Scene, call: ast.Call) -> bool:
+    """`images = torch.cat([images[0], images[1]])` of a batch, and then `images.cuda(non_blocking=True)`."""
+    assert isinstance(call.func, ast.Attribute)
+    loop, name = scene.heat.training_loop(scene.source, call), call.func.value
+    if not isinstance(loop, ast.For) or not isinstance(name, ast.Name) or not scene.heat.is_in_step(scene.source, call):
+        return False
+    before = [one for one in ast.walk(loop) if isinstance(one, ast.Assign) and one.lineno < call.lineno]
+    made = [one.value for one in before if isinstance(one.value, ast.Call) and name.id in _set_by(one)]
+    joined = made[-1] if made and scene.name(made[-1].func) in ("torch.cat", "torch.stack") else None
+    parts = joined.args[0].elts if joined is not None and isinstance(joined.args[0], (ast.List, ast.Tuple)) else []
+    moved = {part for one in before if isinstance(one.value, ast.Call) and _moves(one.value) for part in _set_by(one)}
+    names = batch_names(loop) - moved
+    return bool(parts) and all(
+        isinstance(part, (ast.Name, ast.Subscript)) and first_name(part) in names for part in parts
+    )
 
 
 def _batch_copies(scene: Scene) -> Iterator[tuple[ast.Call, ast.For]]:
@@ -178,7 +202,8 @@ def _batch_copies(scene: Scene) -> Iterator[tuple[ast.Call, ast.For]]:
     for call in scene.source.all(ast.Call):
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in _MOVES or not _moves(call):
             continue
-        if scene.heat.is_in_step(scene.source, call):
+        is_made_here = isinstance(call.func.value, ast.Call)  # labels.long(), which lies elsewhere
+        if not is_made_here and scene.heat.is_in_step(scene.source, call):
             loop = _loop_of_batch(scene, scene.source, call, first_name(call.func.value))
             if loop is not None:
                 yield call, loop

@@ -37,12 +37,11 @@ def _unread_options(scene: Scene) -> Iterator[Match]:
     source, reads = scene.source, scene.reads
     if source not in reads.training:
         return
-    for found in scene.project.entries.options.values():
-        for entry in found:
-            if entry.path == source.path and _is_setting(entry.key):
-                lines = source.lines[entry.line - 1 : entry.line - 1 + _LINES_OF_AN_OPTION]
-                if not _KNOWN_TO_BE_UNREAD.search(" ".join(lines)) and _is_unread(entry, reads):
-                    yield Match(entry.line, f"`{entry.name}` is read nowhere in the code")
+    for entry in scene.project.entries.options_by_file.get(source.path, ()):
+        if _is_setting(entry.key):
+            lines = source.lines[entry.line - 1 : entry.line - 1 + _LINES_OF_AN_OPTION]
+            if not _KNOWN_TO_BE_UNREAD.search(" ".join(lines)) and _is_unread(entry, reads):
+                yield Match(entry.line, f"`{entry.name}` is read nowhere in the code")
 
 
 def _unread_entries(config: Config, reads: Reads) -> Iterator[Match]:
