@@ -136,16 +136,13 @@ class _Project:
     def rate(self, size: Value) -> str:
         """The learning rate that goes with a size of batches."""
         own, optimizer = (self._settings.get(name) for name in ("batch_size", "optimizer"))
-        left = "the trials left it as it is; " if self._of_size is not None else "as in the trials, "
+        told = "which the trials left as it is" if self._of_size is not None else "as in the trials"
         times = self.settled("batch", size)
         if own is None or not isinstance(own.actual, int) or not isinstance(times, int) or not own.actual:
-            return f"the learning rate: {left}as many times for SGD as the batch, by the square root for Adam"
-        factor = times / own.actual
-        if optimizer is not None and "SGD" in str(optimizer.actual):
-            return f"the learning rate: {left}{factor:.3g} times for SGD"
-        if optimizer is not None and "Adam" in str(optimizer.actual):
-            return f"the learning rate: {left}{factor**0.5:.3g} times for Adam and its kin"
-        return f"the learning rate: {left}{factor:.3g} times for SGD, {factor**0.5:.3g} times for Adam and its kin"
+            rule = "as many times for SGD as the batch, by the square root for Adam"
+        else:
+            rule = _rule(times / own.actual, str(optimizer.actual) if optimizer is not None else "")
+        return f"the learning rate, {told}: {rule}"
 
     def settled(self, code: str, value: Value) -> Value:
         """A size of batches as a number, where it was so many times the program's own."""
@@ -281,6 +278,15 @@ def _is_at(call: ast.Call, line: int) -> bool:
 
 def _literal(value: Value) -> str:
     return repr(value)
+
+
+def _rule(times: float, optimizer: str) -> str:
+    """By how many times the learning rate goes with batches so many times as large (record/overrides/rates.py)."""
+    if "SGD" in optimizer:
+        return f"{times:.3g} times for SGD"
+    if "Adam" in optimizer:
+        return f"{times**0.5:.3g} times for Adam and its kin"
+    return f"{times:.3g} times for SGD, {times**0.5:.3g} times for Adam and its kin"
 
 
 def _typed(flag: str, value: Value, file: str | None = None, line: int | None = None) -> _ByHand:

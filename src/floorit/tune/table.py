@@ -58,7 +58,7 @@ def headline(result: Result) -> str:
     fast = f"{trials.measured(result.proof.speedup)} times as fast"
     if result.goal == "memory" and result.proof.memory.both is not None:
         before, after = result.proof.memory.both
-        fast = f"{size(after)} of memory instead of {size(before)}, {fast},"
+        fast = f"{size(after)} of memory instead of {size(before)}; {fast}"
     return f"{fast} with {stacked(result.stack)}; {spent}"
 
 
