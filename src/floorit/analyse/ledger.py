@@ -139,10 +139,10 @@ def _spent(process: Process, iterations: Iterations) -> tuple[Floats, float, flo
     work = np.flatnonzero(in_window & (kind != BETWEEN))
     first, last = int(work[0]), int(work[-1])
     counts = ~iterations.windowed[first : last + 1]
-    seconds = rows["seconds"][first : last + 1][counts].astype(np.float64)
-    evaluates = kind[first : last + 1][counts] == EVAL
-    spent = seconds[~evaluates].sum(axis=0)
-    spent[_EVAL] += seconds[evaluates].sum()
+    seconds = rows["seconds"][first : last + 1]
+    evaluates = kind[first : last + 1] == EVAL
+    spent: Floats = seconds[counts & ~evaluates].sum(axis=0, dtype=np.float64)
+    spent[_EVAL] += seconds[counts & evaluates].astype(np.float64).sum()
     after = rows["seconds"][last + 1 :][~iterations.windowed[last + 1 :]]
     spent[NAMED] += after[:, NAMED].sum(axis=0)
     return spent, float(process.starts()[first]), float(rows["end"][last])
