@@ -22,7 +22,7 @@ from floorit.replay import Replay, Row
 from floorit.tables import DEVICE_ROW, FETCH, NAMED_ROW, NANO, ROW, STRETCH, of_rows
 from floorit.tables import Rows as Rows
 
-AT_ONCE = 1 << 25  # bytes of a file that are read at once
+AT_ONCE = 1 << 22  # bytes of a file that are read at once
 _HEAD = 1 << 16  # bytes in which a process is expected to have told of itself
 _OF_LINES = wire.note("lines")[-len('"lines"}') :]  # what notes of lines end with
 _WORKERS = "workers-"  # what names of files begin with that loader workers share

@@ -25,7 +25,7 @@ UNUSUAL = -1  # number of a sequence that must be played
 WORTH = 8  # sequences of events, one after the other: fewer are played as fast one by one
 MOST_LET_PASS = 1 << 10  # sequences, where attempts to leap fail again and again
 # What ends a sequence, and so begins the next: the first of these that a log has.
-_ENDS = ((wire.NEXT_IN, wire.NEXT_FRESH_IN), (wire.STEP_OUT, wire.NAP_STEP), (wire.BACKWARD_OUT,))
+_ENDS = ((wire.STEP_ENDS,), (wire.NEXT_IN, wire.NEXT_FRESH_IN), (wire.STEP_OUT, wire.NAP_STEP), (wire.BACKWARD_OUT,))
 # Sums over a sequence tell it from others: of its words, mixed, each times the number of its place.
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _HIGH = np.uint64(32)

@@ -156,10 +156,10 @@ def _spent(process: Process, iterations: Iterations) -> tuple[Floats, float, flo
     work = np.flatnonzero(in_window & (kind != BETWEEN))
     first, last = int(work[0]), int(work[-1])
     counts = ~iterations.windowed[first : last + 1]
-    seconds = rows["seconds"][first : last + 1][counts].astype(np.float64)
-    evaluates = kind[first : last + 1][counts] == EVAL
-    spent = seconds[~evaluates].sum(axis=0)
-    spent[_EVAL] += seconds[evaluates].sum()
+    seconds = rows["seconds"][first : last + 1]
+    evaluates = kind[first : last + 1] == EVAL
+    spent: Floats = seconds[counts & ~evaluates].sum(axis=0, dtype=np.float64)
+    spent[_EVAL] += seconds[counts & evaluates].astype(np.float64).sum()
     spent += after_training(process, iterations)[~iterations.windowed[last + 1 :]].sum(axis=0)
     return spent, float(process.starts()[first]), float(rows["end"][last])
 
@@ -169,12 +169,12 @@ def after_training(process: Process, iterations: Iterations) -> Floats:
 
     Of logging no more than a row has had of it before: many a program ends with figures that it draws once.
     """
-    seconds = process.rows["seconds"].astype(np.float64)
+    seconds = process.rows["seconds"]
     last = int(np.flatnonzero(iterations.kind != BETWEEN)[-1])
-    counted: Floats = np.zeros_like(seconds[last + 1 :])
+    counted: Floats = np.zeros(seconds[last + 1 :].shape)
     counted[:, _NAMED] = seconds[last + 1 :, _NAMED]
     written = counted[:, wire.LOGGING].sum()
-    usual = seconds[: last + 1, wire.LOGGING][iterations.of_row[: last + 1] >= 0].max()
+    usual = float(seconds[: last + 1, wire.LOGGING][iterations.of_row[: last + 1] >= 0].max())
     counted[:, wire.LOGGING] *= min(usual / written, 1.0) if written else 1.0
     return counted
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 import numpy as np
 
 from floorit import replay
-from floorit.analyse.iterations import BETWEEN, EVAL, TRAIN, Bools, Ints, Iterations
+from floorit.analyse.iterations import EVAL, TRAIN, Bools, Ints, Iterations
 from floorit.analyse.ledger import after_training
 from floorit.events import Process
 from floorit.record import wire
@@ -54,21 +56,15 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 def find(process: Process, iterations: Iterations) -> Series:
     """The steps of a process that trained."""
     rows, kind, of_row = process.rows, iterations.kind, iterations.of_row
-    phases = rows["seconds"].astype(np.float64)
-    evaluates = kind == EVAL
-    totals = phases[evaluates].sum(axis=1)
-    phases[evaluates] = 0.0
-    phases[evaluates, wire.EVAL] = totals
-    last = int(np.flatnonzero(kind != BETWEEN)[-1])
-    phases[last + 1 :] = after_training(process, iterations)
     inside = np.flatnonzero(of_row >= 0)
     trains = (kind == TRAIN).astype(np.int64)
     marks = (of_row < iterations.warmup) * _WARMUP + iterations.windowed * _WATCHED
     keys = (of_row * 2 + (1 - trains)) * 4 + marks
     _, first, group = np.unique(keys[inside], return_index=True, return_inverse=True)
     lead = inside[first]
-    summed = np.zeros((len(first), phases.shape[1]))
-    np.add.at(summed, group, phases[inside])
+    summed = np.zeros((len(first), len(wire.PHASES)))
+    for phase, spent in _by_phase(process, iterations):
+        summed[:, phase] = np.bincount(group, weights=spent[inside])
     is_step = trains[lead] > 0
     divided = np.zeros(len(first), bool)
     np.logical_or.at(divided, group, (rows["flags"][inside] & replay.NAP) > 0)
@@ -83,3 +79,15 @@ def find(process: Process, iterations: Iterations) -> Series:
         is_watched=(marks[lead] & _WATCHED) > 0,
         is_divided=divided & is_step,
     )
+
+
+def _by_phase(process: Process, iterations: Iterations) -> Iterator[tuple[int, Floats]]:
+    """Seconds of each row, one phase after the other: all of them at once would take much memory."""
+    rows, evaluates = process.rows, iterations.kind == EVAL
+    after = after_training(process, iterations)
+    totals = rows["seconds"][evaluates].astype(np.float64).sum(axis=1)
+    for phase in range(len(wire.PHASES)):
+        spent = rows["seconds"][:, phase].astype(np.float64)
+        spent[evaluates] = totals if phase == wire.EVAL else 0.0
+        spent[len(spent) - len(after) :] = after[:, phase]
+        yield phase, spent
