@@ -22,6 +22,7 @@ _EVALUATES = re.compile(
     r"|visuali[sz]\w*|demo|export|exporter|detect|hubconf|benchmarks?|onnx|nms|suppression|postprocess"
 )
 _SEARCHES = re.compile(r"viterbi|beams?|searcher")  # for the best sequence
+_ONE_BY_ONE = re.compile(r"_?incremental_(?:forward|decod|step|infer)\w*")  # how a sequence is made, not learnt
 _EXPLAINS = re.compile(r"interpret\w*|explain\w*|saliency|profile|profiling|bench|benchmark|throughput|flops")
 _ASKS_FOR_GRADIENTS = re.compile(r"_?get_grads?|_?(?:get|compute)_(?:input_)?gradients?")
 _FINDS_RATE = re.compile(r"(?:find|search|suggest)\w*(?:lr\b|learning_?rate)|(?:\blr|learning_?rate)_?(?:find|search)")
@@ -344,7 +345,13 @@ def evaluates(name: str) -> bool:
     words = _words_of(name)
     is_after = "postprocess" in name.lower().replace("_", "")
     is_search = any(map(_SEARCHES.fullmatch, words)) and "loss" not in words
-    return is_after or is_search or studies(name) or any(map(_EVALUATES.fullmatch, words))
+    return (
+        is_after
+        or is_search
+        or bool(_ONE_BY_ONE.fullmatch(name))
+        or studies(name)
+        or any(map(_EVALUATES.fullmatch, words))
+    )
 
 
 def studies(name: str) -> bool:

@@ -93,8 +93,9 @@ class Function:
 class Project:
     """The files that were read."""
 
-    def __init__(self, sources: list[Source], configs: Iterable[Path] = ()) -> None:
+    def __init__(self, sources: list[Source], configs: Iterable[Path] = (), *, is_whole: bool = True) -> None:
         self.sources = sources
+        self.is_whole = is_whole  # none of its files could not be read
         self.entries = Entries(sources, configs, self.set_once)
         self.functions: dict[ast.AST, Function] = {}
         self.classes: dict[ast.AST, Class] = {}

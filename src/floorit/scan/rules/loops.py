@@ -175,7 +175,8 @@ def _is_result(scene: Scene, node: ast.expr) -> bool:
     made = scene.project.assigned(scene.source, node, node.id) if isinstance(node, ast.Name) else node
     if not isinstance(made, ast.Call):
         return not isinstance(made, (ast.BinOp, ast.Compare))
-    is_operation = scene.name(made.func).startswith("torch.") or isinstance(made.func, ast.Attribute)
+    is_method = isinstance(made.func, ast.Attribute) and made.func.attr in OF_TENSORS
+    is_operation = scene.name(made.func).startswith("torch.") or is_method
     return not is_operation or last_word(made.func) in _TAKES_APART
 
 

@@ -30,7 +30,9 @@ _ELSEWHERE = re.compile(r"Accelerator|TrainingArguments|LightningModule|mmcv|mme
 # Where the model is small, or waits for an environment.
 _SMALL = re.compile(r"\w*MNIST|gym|gymnasium|atari\w*|ale_py|envpool|pettingzoo|stable_baselines3|procgen|isaacgym")
 # What torch.compile does not go through, or compiles anew in every step.
-_UNCOMPILED = re.compile("DataParallel|create_graph|gradgradcheck|torchsparse|spconv|MinkowskiEngine|torch_scatter|dgl")
+_UNCOMPILED = re.compile(
+    r"DataParallel\w*|create_graph|gradgradcheck|torchsparse|spconv|MinkowskiEngine|torch_scatter|dgl"
+)
 _FUSABLE = ("Adam", "AdamW", "SGD")
 _STEPS = re.compile(r"opt|optim\w*|\w+_opt|\w*optim\w*|scaler", re.IGNORECASE)
 

@@ -24,6 +24,7 @@ _ONE_SIZE = re.compile(r"(?:Random|Center)?(?:Resized)?Crop|Resize|(?:image|img|
 _DECIDED = re.compile(
     r".*benchmark.*|.*deterministic.*|.*multi_?scale.*|RandomResize|ResizeShortestEdge|scales|nested_tensor\w*|pad_sequence|Lightning\w*|mmcv|mmengine|detectron2|\w*MNIST|gym\w*"
 )
+_ANY_LENGTH = re.compile(r"(?:\w+_)?lengths|pad_sequence|pack_padded_sequence")  # each would be searched for anew
 _BLOCKING = "CUDA_LAUNCH_BLOCKING"
 _PROFILERS = (
     "torch.profiler.profile",
@@ -73,6 +74,8 @@ def _asked_for(scene: Scene) -> Iterator[ast.AST]:
 
 def _benchmark_off(scene: Scene) -> Iterator[Match]:
     if not _has_convolutions(scene) or next(_asked_for(scene), None) is not None:
+        return
+    if any(program.names(_ANY_LENGTH) for program in scene.programs.of(scene.source)):
         return
     off = [a for a in scene.source.all(ast.Assign) if _sets(scene, a, "benchmark") and is_constant(a.value, False)]
     for assignment in off:

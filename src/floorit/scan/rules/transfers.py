@@ -296,10 +296,12 @@ def _is_pinned(scene: Scene) -> bool:
 
 
 def _pins_nothing(scene: Scene) -> bool:
-    """Whether there are loaders, and none of them can pin."""
+    """Whether there are loaders, and none of them can pin; nor another in a file that could not be read."""
     loaders = _loaders(scene)
-    return bool(loaders) and not any(
-        "pin_memory" in loader.source.words or has_stars(loader.call) for loader in loaders
+    return (
+        bool(loaders)
+        and scene.project.is_whole
+        and not any("pin_memory" in loader.source.words or has_stars(loader.call) for loader in loaders)
     )
 
 
