@@ -137,6 +137,7 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
     whole, unknown = _job(first, run)
     model, unseen = windows.of_parts(first, reader.folder, run)
     watched, untyped = windows.with_types(watched, model)
+    memory_of, unheld = windows.of_memory(first, reader.folder, run, vital, advice.gpu_memory(here), len(trained))
     return msgspec.structs.replace(
         bare,
         run=facts_of_run,
@@ -148,6 +149,7 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
         gpu=watched,
         parts=windows.with_flops(model, counted),
         parts_how=windows.how(model) if model is not None else None,
+        memory=memory_of,
         floor=ladder,
         machine=vital,
         syncs=points,
@@ -160,6 +162,7 @@ def _with_training(bare: Report, trained: list[Trained], folder: Path, run: RunF
             *unwatched,
             *unseen,
             *untyped,
+            *unheld,
             *below,
             *unlimited,
             *unknown,
