@@ -1,4 +1,4 @@
-"""What memory is for at its peak, on the GPU or the host, and what it would be with another batch or another setting."""
+"""What memory is for at its peak, on the GPU or the host, and what it would be with another batch or setting."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def on_gpu(
         return "no whole step lies inside the window"
     inside = np.concatenate(watched)
     at = int(inside[np.argmax(line.total[inside])])
-    _, allocated, requested, reserved, split = line.border_at(at)
+    _, allocated, requested, _, split = line.border_at(at)
     rounding = allocated - requested
     seen = int(line.total[at]) + rounding
     peak = max(process.memory_peak or 0, seen)

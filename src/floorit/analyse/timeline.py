@@ -1,4 +1,4 @@
-"""Each piece of memory that a few steps took on the GPU and gave back, what it was for, and how much there was of all."""
+"""Each piece of memory that a few steps took on the GPU and gave back, what it was for, and how much there was."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class Timeline:
             is_again = phase == wire.RECOMPUTE and passes
             what = ACTIVATIONS if is_again else TEMPORARY if passes else GRADIENTS
             scales = passes and (is_again or not self._is_weight(size))
-            if is_again and not (int(moments.phase[end]) == wire.RECOMPUTE):
+            if is_again and int(moments.phase[end]) != wire.RECOMPUTE:
                 again = int(moments.begins[begin])
         elif stage == _UPDATE:
             what, scales = (TEMPORARY if passes else STATE), False

@@ -304,7 +304,7 @@ class Session:
             return None
 
     def _read_memory(self):
-        """What tensors and torch's cache have of the GPU's memory, noted as it grows. Asks the allocator, not the GPU."""
+        """What tensors and torch's cache have on the GPU, noted as it grows. Asks the allocator, not the GPU."""
         since, now = self._memory_read, time.perf_counter()
         self._memory_read = now
         try:

@@ -13,9 +13,9 @@ _OWN_PROFILER = "the program uses torch's profiler itself"
 
 
 class Windows:
-    """The one that follows memory, the kernel window, the one in which calls of parts are timed, the one that marks them.
+    """The one that follows memory, the kernel window, the one that times calls of parts, the one that marks them.
 
-    In this order, because the last that has to do with CUPTI takes it down.
+    In this order, because the last takes CUPTI down.
     """
 
     def __init__(self, session):
