@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
+from conftest import FLOORIT, PYTHON, execute
+from torch import nn
 
 from floorit import events
 from floorit.analyse import footprint, iterations, timeline
@@ -13,6 +17,7 @@ from floorit.events import Headroom
 from floorit.record import allocations, wire
 from floorit.replay import BATCH, GRAD_FORWARD, WINDOW, Row
 
+SCRIPT = str(Path(__file__).parent / "memory" / "saves.py")
 MS = 1_000_000
 WALL = 1_790_000_000_000_000_000  # the trace's clock is ahead of the log's by so much
 SAMPLES = 8
@@ -282,8 +287,6 @@ class Cuda:
 
 
 def _session(cuda):
-    import torch
-
     stand_in = SimpleNamespace(
         _cuda_memoryStats=cuda.stats,
         _cuda_isHistoryEnabled=lambda: cuda.is_recording,
@@ -345,3 +348,91 @@ def test_on_a_cpu_the_rest_of_the_process_is_not_attributed():
     assert ledger(memory) == {"parameters": 500, "optimizer state": 800, "activations": 70, "unattributed": 630}
     assert memory.per_sample == 7
     assert [(part.name, part.bytes) for part in memory.activations] == [("body", 60), ("rest", 10)]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saves")
+    ran = execute([FLOORIT, "run", "--quiet", "--out", str(folder / "out"), "--", PYTHON, SCRIPT], folder)
+    assert ran.returncode == 0, ran.stderr.decode()
+    return ran, json.loads((folder / "out" / "report.json").read_text())
+
+
+def test_on_a_cpu_all_that_a_model_holds_is_told_to_the_byte(recorded):
+    memory = recorded[1]["memory"]
+    assert memory is not None, recorded[1]["missing"]
+    numbers = (64 + 1) * 256 + (256 + 1) * 512 + (512 + 1) * 256 + (256 + 1)
+    told = {row["what"]: row["bytes"] for row in memory["ledger"]}
+    assert told["parameters"] == 4 * (numbers + 10 * 11)  # the frozen layer's, too
+    assert told["gradients"] == 4 * numbers
+    assert told["optimizer state"] == 4 * (2 * numbers + 8)  # and the steps counted for each of eight tensors
+    assert told["buffers"] == 4 * 300
+    assert sum(told.values()) == memory["peak"]
+
+
+def test_on_a_cpu_activations_are_what_each_part_saves(recorded):
+    """Inputs of linear layers and what ReLU returns, which is the next one's input."""
+    memory = recorded[1]["memory"]
+    rows = 128 * 4
+    told = {part["name"]: part["bytes"] for part in memory["activations"]}
+    assert told["stem"] == rows * 64
+    assert told["body"] == rows * (256 + 512)
+    assert told["head"] == rows * 256
+    assert told["rest"] == rows  # what is squared; to scale it by a constant takes nothing
+    assert memory["per_sample"] == sum(told.values()) / 128
+
+
+def test_following_memory_changes_nothing(recorded, tmp_path):
+    bare = execute([PYTHON, SCRIPT], tmp_path)
+    assert recorded[0].stdout == bare.stdout
+    assert recorded[0].stderr == bare.stderr
+
+
+class Twice(torch.autograd.Function):
+    """Saves what no operator of torch's does."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x, x.clone())
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 2 * gradient
+
+
+class Doubled(nn.Module):
+    def forward(self, x):
+        return Twice.apply(x)
+
+
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [
+        (
+            nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()),
+            (4, 3, 12, 12),
+        ),
+        (nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), (3, 5, 16)),
+        (nn.Sequential(nn.Linear(8, 8), nn.Dropout(), Doubled(), nn.LayerNorm(8)), (6, 8)),
+        (nn.Sequential(nn.Embedding(20, 8), nn.GELU()), None),
+    ],
+)
+def test_what_a_graph_has_saved_is_what_torch_packs(model, shape):
+    """Counted by torch's own hooks, in a pass of its own."""
+    x = torch.arange(12).reshape(3, 4) if shape is None else torch.randn(shape)
+    own = {p.untyped_storage().data_ptr() for p in [*model.parameters(), *model.buffers()]}
+    packed, alive = {}, []
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        alive.append(storage)
+        packed[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        model(x).square().mean()
+    expected = sum(size for address, size in packed.items() if address not in own)
+    loss = model(x).square().mean()
+    assert dict(allocations._by_part(torch, (loss,), own, [])) == {-1: expected}
+    loss.backward()  # it can still be had

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Literal
 
 import msgspec
@@ -347,7 +348,7 @@ def _evaluation(process: Process, iterations: Iterations) -> dict[str, Any]:
         return {}
     notes = [note for note in process.memory if "at" in note]
     own = 0
-    for before, note in zip(notes, notes[1:], strict=False):
+    for before, note in pairwise(notes):
         kinds = set(iterations.kind[_between(process, iterations, note)].tolist())
         if note["peak"] > before["peak"] and EVAL in kinds and TRAIN not in kinds:
             own = int(note["peak"])

@@ -59,9 +59,7 @@ class Session:
         self.trained_models = list  # modules that are called from outside of any other, and that optimizers update
         self.other_models = list  # modules that are called so, and that none does
         self.optimizers = list  # that are alive
-        self.look_at_backward = lambda check: (
-            None
-        )  # has a check called with the roots of backward passes; None: no more
+        self.look_at_backward = lambda check: None  # has a check called with the roots of backward passes, or none
         self.has_saved_hooks = False  # whether the program says itself what is saved for a backward pass
         self._lasting = []
         self._compiled = (compilations(), time.perf_counter_ns())
