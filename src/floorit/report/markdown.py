@@ -258,10 +258,7 @@ def _parts(parts: list[Part]) -> str:
 def _memory(memory: Memory | None) -> str:
     if memory is None:
         return ""
-    rows = [
-        (what, size(row.bytes), f"{row.share:.1%}", of_memory.of_parts(memory, row))
-        for what, row in of_memory.rows(memory)
-    ]
+    rows = [(what, size(row.bytes), f"{row.share:.1%}", most) for what, row, most in of_memory.rows(memory)]
     peak = ("**at the peak**", f"**{size(memory.peak)}**", "100%", "; ".join(of_memory.of_peak(memory)[1:]))
     return table(("what", "bytes", "share", "most of it"), [*rows, peak], right=(1, 2))
 

@@ -14,15 +14,15 @@ KINDS = {
     "buffers": "buffers of the model",
     "gradients": "gradients",
     "optimizer state": "the optimizer's state",
-    "activations": "activations kept for the backward pass",
-    "batch": "the batch, and what your own code makes",
+    "activations": "activations",
+    "batch": "the batch, your own code",
     "left over": "kept from the step before",
     "temporary": "temporary",
-    "rounding": "blocks larger than was asked for",
-    "other steps": "more in steps that were not watched",
+    "rounding": "rounding of blocks",
+    "other steps": "more in other steps",
     "unattributed": "not attributed",
 }
-REST_OF_PROCESS = "the rest of the process: Python, libraries, data, what passes"
+REST_OF_PROCESS = "the rest of the process"
 # Of the peak: rows with less are one; on a CPU, tensors that have less are not worth a table; less of a change is not
 # said.
 SMALL, MUCH, CHANGES = 0.01, 0.1, 0.01
@@ -39,29 +39,30 @@ def render(memory: Memory | None) -> list[RenderableType]:
     for column in ("", "at the peak", "share"):
         table.add_column(column, justify="left" if not column else "right", no_wrap=True)
     table.add_column("", overflow="fold")
-    for what, row in rows(memory):
+    for what, row, most in rows(memory):
         bar = Text("█" * max(1, round(row.share * BAR)), style="cyan")
-        table.add_row(Text(what), bar, size(row.bytes), f"{row.share:.1%}", Text(of_parts(memory, row), style="dim"))
+        table.add_row(Text(what), bar, size(row.bytes), f"{row.share:.1%}", Text(most, style="dim"))
     lines = [*of_device(memory), *of_changes(memory)]
     return [Text("memory: " + " · ".join(of_peak(memory))), table, *(Text("  " + line) for line in lines), Text()]
 
 
-def rows(memory: Memory) -> list[tuple[str, Share]]:
-    """The ledger with names for people; what is next to nothing is one row."""
-    named = [(_name(memory, row), row) for row in memory.ledger if abs(row.share) >= SMALL]
+def rows(memory: Memory) -> list[tuple[str, Share, str]]:
+    """The ledger with names for people, and what of each row is most; what is next to nothing is one row."""
     small = [row for row in memory.ledger if abs(row.share) < SMALL]
-    if len(small) > 1:
-        kinds = ", ".join(_name(memory, row) for row in small)
-        rest = sum(row.bytes for row in small)
-        return [*named, (f"the rest: {kinds}", Share(what="rest", bytes=rest, share=rest / memory.peak))]
-    return named + [(_name(memory, row), row) for row in small]
+    small = small if len(small) > 1 else []
+    named = [(_name(memory, row), row, _most(memory, row)) for row in memory.ledger if row not in small]
+    if not small:
+        return named
+    rest = sum(row.bytes for row in small)
+    kinds = ", ".join(_name(memory, row) for row in small)
+    return [*named, ("the rest", Share(what="rest", bytes=rest, share=rest / memory.peak), kinds)]
 
 
 def _name(memory: Memory, row: Share) -> str:
     return REST_OF_PROCESS if memory.where == "host" and row.what == "unattributed" else KINDS[row.what]
 
 
-def of_parts(memory: Memory, row: Share) -> str:
+def _most(memory: Memory, row: Share) -> str:
     """Of activations the parts that keep most, of what is held the types of number."""
     if row.what == "activations":
         most = memory.activations[:MOST_PARTS]
@@ -90,8 +91,9 @@ def of_device(memory: Memory) -> list[str]:
     """What there is on the GPU besides tensors."""
     said = []
     if memory.reserved is not None and memory.cache is not None:
-        pieces = f", {size(memory.fragments)} of blocks in use" if memory.fragments else ""
-        said.append(f"torch's allocator had {size(memory.reserved)}: {size(memory.cache)} were cache{pieces}")
+        said.append(f"torch's allocator had {size(memory.reserved)}: {size(memory.cache)} of it cache")
+        if memory.fragments:
+            said.append(f"{size(memory.fragments)} free in pieces of blocks in use near the peak")
     if memory.not_torch is not None:
         said.append(f"CUDA and what else is not torch's {size(memory.not_torch)}")
     if memory.retries:

@@ -9,5 +9,5 @@ def install(session):
 
     for starts in (profiler.profile._prepare_trace, profiler.emit_nvtx.__enter__, profiler.emit_itt.__enter__):
         session.hook(NAME, starts, session.windows.profiler_starts)
-    session.hook(NAME, memory._record_memory_history, session.windows.history_starts)
     session.hook(NAME, graphs.CUDAGraph.capture_begin, session.graph_begins)
+    session.hook(NAME, memory._record_memory_history, session.windows.history_starts)
