@@ -67,7 +67,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", default=list(PROGRAMS), metavar="PROGRAM", help=" ".join(PROGRAMS))
     parser.add_argument("--out", type=Path, required=True, help="folder for the runs and results.json")
-    parser.add_argument("--jobs", type=int, default=8, help="programs that run beside each other")
+    parser.add_argument("--jobs", type=int, default=3, help="programs that run beside each other")
     parser.add_argument("--limit", type=float, default=140.0, help="seconds after which a run is given up")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
@@ -127,10 +127,10 @@ def left(given, began):
 
 def record(folder, script, arguments, given, began):
     told, out = folder / "own.json", folder / "run"
-    command = [sys.executable, "-m", "floorit", "run", "--quiet", "--steps", "12", "--out", out, "--"]
-    # Long enough for the windows, by its own number of steps; floorit ends it.
-    steps = [] if "--steps" in arguments else ["--steps", "400"]
-    command += [sys.executable, PEAK, told, script, *arguments, *steps, *to(script, folder / "work")]
+    # Long enough for the windows to be asked for; floorit ends it.
+    enough = "120" if script == MODELS else "12"
+    command = [sys.executable, "-m", "floorit", "run", "--quiet", "--steps", enough, "--out", out, "--"]
+    command += [sys.executable, PEAK, told, script, *arguments, "--steps", "400", *to(script, folder / "work")]
     run(command, folder / "recorded.txt", left(given, began))
     return json.loads((out / "report.json").read_text()), json.loads(told.read_text())
 
@@ -138,7 +138,7 @@ def record(folder, script, arguments, given, began):
 def alone(folder, number, script, arguments, given, began):
     told = folder / f"other-{number}.json"
     data = [str(DATA / "heatmap" / "doubled") if word == "DOUBLED" else word for word in arguments]
-    command = [sys.executable, PEAK, told, script, *data, "--steps", "10", *to(script, folder / f"work-{number}")]
+    command = [sys.executable, PEAK, told, script, *data, "--steps", "6", *to(script, folder / f"work-{number}")]
     run(command, folder / f"other-{number}.txt", left(given, began))
     return json.loads(told.read_text())
 

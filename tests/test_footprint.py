@@ -82,6 +82,9 @@ class Made:
         gradients = []
         for number, begin in ((1, 5.2), (0, 6.2)):
             again = self.take(at(begin), self.kept[number] * self.batch) if self.recomputes else None
+            cleared = self.take(at(begin + 0.1), 30 * self.batch) if self.recomputes else None
+            if cleared is not None:  # with the frame that made it, when that is over
+                self.give(at(begin + 0.35), cleared)
             passing = self.take(at(begin + 0.4), 100 * self.batch)
             gradients.append(self.take(at(begin + 0.5), WEIGHT))
             self.give(at(begin + 0.6), passing, saved[number], *([] if again is None else [again]))

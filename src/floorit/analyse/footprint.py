@@ -58,6 +58,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     code: str  # of the fix
     value: str | None
     bytes: int  # more at the peak; negative: less
+    is_bound: bool = False  # whether it is only known to be no better than that
     how: str
 
 
@@ -289,7 +290,7 @@ def _of_halves(process: Process, window: dict[str, Any], model: _Model, line: Ti
     copies = sum(size * count for size, count in window["sizes"]) * timeline.HALF
     fewer = copies - line.of(timeline.ACTIVATIONS) // 2
     how = "at the best: every activation of half the size, and a copy of the parameters"
-    return [Effect(code="amp", value="bf16", bytes=model.more(fewer), how=how)]
+    return [Effect(code="amp", value="bf16", bytes=model.more(fewer), is_bound=True, how=how)]
 
 
 def _of_state(process: Process, window: dict[str, Any]) -> list[Effect]:

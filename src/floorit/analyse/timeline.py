@@ -169,6 +169,8 @@ class Timeline:
                 self._given_back.append((what, dtype, at, size))
             else:
                 self._earlier.append((at, -size))
+        # Pieces that were taken before each action, and before the end.
+        self._taken = np.concatenate([[0], np.cumsum(np.array(actions.bytes, np.int64) > 0)])
         casts: dict[tuple[int, int], int] = {}
         for at, size in enumerate(actions.bytes):
             if size > 0:
@@ -181,13 +183,13 @@ class Timeline:
         step = self._step(int(self._time[begin]))
         again = -1
         if stage == _FRONT:
-            what, scales = (TEMPORARY if passes else ACTIVATIONS), not self._is_cast(size, step, casts)
+            what, scales = (TEMPORARY if passes else ACTIVATIONS), not self._is_cast(size, run, casts)
+        elif stage == _BACK and phase == wire.RECOMPUTE and passes:
+            is_kept = self._outlives(begin, end)
+            what, scales = (ACTIVATIONS if is_kept else TEMPORARY), not self._is_cast(size, run, casts)
+            again = int(moments.begins[begin]) if is_kept else -1
         elif stage == _BACK:
-            is_again = phase == wire.RECOMPUTE and passes
-            what = ACTIVATIONS if is_again else TEMPORARY if passes else GRADIENTS
-            scales = passes and (is_again or not self._is_weight(size))
-            if is_again and int(moments.phase[end]) != wire.RECOMPUTE:
-                again = int(moments.begins[begin])
+            what, scales = (TEMPORARY if passes else GRADIENTS), passes and not self._is_weight(size)
         elif stage == _UPDATE:
             what, scales = (TEMPORARY if passes else STATE), False
         else:
@@ -195,11 +197,16 @@ class Timeline:
         part = self._part(int(self._time[begin])) if what == ACTIVATIONS else -1
         return Piece(begin, end, size, what, part, step, scales, again)
 
-    def _is_cast(self, size: int, step: int, casts: dict[tuple[int, int], int]) -> bool:
-        """Whether it may be a parameter that autocast has made half as large: as many a step as there are of a size."""
+    def _outlives(self, begin: int, end: int) -> bool:
+        """Whether it is there for the work that follows on what is computed again, not only until that is over."""
+        over = int(self._moments.recomputed[begin])
+        return bool(self._taken[end] > self._taken[over])
+
+    def _is_cast(self, size: int, run: int, casts: dict[tuple[int, int], int]) -> bool:
+        """Whether it may be a parameter that autocast has made half as large: as many a pass as there are of a size."""
         if not self._casts or not self._sizes[size // HALF] or size % HALF:
             return False
-        key = (step, size)
+        key = (run, size)
         casts[key] = casts.get(key, 0) + 1
         return casts[key] <= self._sizes[size // HALF]
 
@@ -235,7 +242,7 @@ def _begins(
 
 
 class _Moments:
-    """Of each action: the phase, the stretch of the step, the number of that stretch, the action it began with."""
+    """Of each action: its phase, the stretch of the step, the number of that stretch, the action that began with."""
 
     def __init__(self, process: Process, to_trace: Clocks, time: Ints) -> None:
         spans = sorted(to_trace.spans(process.spans), key=lambda span: span.begin)
@@ -254,6 +261,8 @@ class _Moments:
         self.stage = _taken(stages, index, known, _BEFORE)
         self.run = _taken(runs, index, known, -1)
         self.begins = np.searchsorted(self.run, self.run, side="left")
+        others = np.append(np.flatnonzero(self.phase != wire.RECOMPUTE), len(time))
+        self.recomputed = others[np.searchsorted(others, np.arange(len(time)))]  # the next action that is none
 
 
 def _taken(values: list[int], index: Ints, known: Bools, otherwise: int) -> Ints:

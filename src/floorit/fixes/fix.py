@@ -72,7 +72,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     def memory_with(self, code: str) -> int | None:
         """Bytes more at the peak, with a fix at the value that is advised; None: that is not predicted."""
         effects = self.memory.effects if self.memory is not None else []
-        return next((effect.bytes for effect in effects if effect.code == code), None)
+        return next((effect.bytes for effect in effects if effect.code == code and not effect.is_bound), None)
 
     def memory_used_with(self, code: str) -> float | None:
         """Of the GPU's memory, at the peak, with a fix."""

@@ -111,13 +111,18 @@ def of_changes(memory: Memory) -> list[str]:
         said.append(f"predicted for other batches: {batches}{fixed}{each}")
     others = [e for e in memory.effects if e.code != "batch" and abs(e.bytes) >= CHANGES * memory.peak]
     if others:
-        said.append("predicted for other settings: " + ", ".join(f"{setting(e)} {change(e.bytes)}" for e in others))
+        said.append("predicted for other settings: " + ", ".join(f"{setting(e)} {of_effect(e)}" for e in others))
     return said
 
 
 def setting(effect: Effect) -> str:
     """As `--fix` takes it."""
     return effect.code if effect.value is None else f"{effect.code}={effect.value}"
+
+
+def of_effect(effect: Effect) -> str:
+    """What it does to the peak."""
+    return f"{'at the best ' if effect.is_bound else ''}{change(effect.bytes)}"
 
 
 def change(more: int) -> str:

@@ -182,7 +182,7 @@ def _memory(report: Report) -> dict[str, Any] | None:
     if memory is None:
         return None
     rows = [(what, row, _COLOURS.get(row.what, "unattributed"), most) for what, row, most in of_memory.rows(memory)]
-    effects = [(of_memory.setting(e), of_memory.change(e.bytes), memory.peak + e.bytes, e.how) for e in memory.effects]
+    effects = [(of_memory.setting(e), of_memory.of_effect(e), memory.peak + e.bytes, e.how) for e in memory.effects]
     said = [*of_memory.of_peak(memory), *of_memory.of_device(memory)]
     return {"rows": rows, "said": said, "batches": memory.predicted, "effects": effects, "parts": memory.activations}
 
