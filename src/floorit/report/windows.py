@@ -77,6 +77,8 @@ def of_memory(
     """What memory is for; what of it is not known, and why."""
     process, window = trained.process, trained.process.allocations
     reason = _unseen(trained, window, "window of memory", run)
+    if window is None and process.window is not None:
+        reason = "the record is of an earlier version, which did not follow it"
     if reason is not None or window is None:
         return None, [Missing(what="memory", reason=reason or "")]
     try:
