@@ -16,6 +16,7 @@ from floorit import events
 from floorit.analyse import footprint, iterations, timeline
 from floorit.events import Headroom
 from floorit.record import allocations, wire
+from floorit.record.windows import Windows
 from floorit.replay import BATCH, GRAD_FORWARD, WINDOW, Row
 
 SCRIPT = str(Path(__file__).parent / "memory" / "saves.py")
@@ -332,6 +333,20 @@ def test_a_window_that_is_given_up_ends_the_history():
     watch.cancel()
     watch.cancel()
     assert cuda.said == ["all", None]
+
+
+def test_a_history_that_the_program_begins_meanwhile_is_its_own():
+    reasons = []
+    window = SimpleNamespace(give_up=reasons.append)
+    windows = Windows(SimpleNamespace(log=SimpleNamespace(window=window), torch=None))
+    windows.history_starts()  # another window is open
+    windows._memory, windows.is_own_history = window, True
+    windows.history_starts()  # it is we
+    assert not reasons
+    windows.is_own_history = False
+    windows.history_starts()
+    assert len(reasons) == 1
+    assert "itself" in reasons[0]
 
 
 # -- on a CPU --------------------------------------------------------------------------------------------------------
