@@ -148,7 +148,7 @@ def on_gpu(
             for times in TIMES
             if batch is None or times * batch >= 1
         ],
-        effects=_effects(process, window, model, line),
+        effects=_effects(process, window, model, line, batch),
         total=total,
         reserved=reserved_most,
         cache=max(reserved_most - peak, 0) if reserved_most is not None else None,
@@ -263,12 +263,13 @@ class _Model:
         return int((self._total + besides)[self._inside].max()) + self._rounding + self._elsewhere - self.peak
 
 
-def _effects(process: Process, window: dict[str, Any], model: _Model, line: Timeline) -> list[Effect]:
+def _effects(
+    process: Process, window: dict[str, Any], model: _Model, line: Timeline, batch: float | None
+) -> list[Effect]:
     """What fixes would do to the peak."""
-    found = [
-        Effect(code="batch", value="x2", bytes=model.at(2) - model.peak, how="twice the batch"),
-        Effect(code="batch", value="x0.5", bytes=model.at(0.5) - model.peak, how="half the batch"),
-    ]
+    found = [Effect(code="batch", value="x2", bytes=model.at(2) - model.peak, how="twice the batch")]
+    if batch is None or batch >= 2:
+        found.append(Effect(code="batch", value="x0.5", bytes=model.at(0.5) - model.peak, how="half the batch"))
     kept = line.kept()
     if kept.any():
         how = "what was seen to be computed again, kept instead"

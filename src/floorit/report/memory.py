@@ -127,4 +127,4 @@ def of_effect(effect: Effect) -> str:
 
 def change(more: int) -> str:
     """Bytes more or less at the peak."""
-    return f"{'+' if more >= 0 else '-'}{size(abs(more))}"
+    return f"{'+' if more > 0 else '-'}{size(abs(more))}" if more else "no change"
