@@ -20,6 +20,7 @@ from floorit.record.windows import Windows
 from floorit.replay import BATCH, GRAD_FORWARD, WINDOW, Row
 
 SCRIPT = str(Path(__file__).parent / "memory" / "saves.py")
+STREAMS = str(Path(__file__).parent / "memory" / "streams.py")
 MS = 1_000_000
 WALL = 1_790_000_000_000_000_000  # the trace's clock is ahead of the log's by so much
 SAMPLES = 8
@@ -458,3 +459,32 @@ def test_what_a_graph_has_saved_is_what_torch_packs(model, shape):
     loss = model(x).square().mean()
     assert dict(allocations._by_part(torch, (loss,), own, [])) == {-1: expected}
     loss.backward()  # it can still be had
+
+
+# -- real programs -----------------------------------------------------------------------------------------------------
+
+
+def _streamed(tmp_path, **how):
+    ran = execute([PYTHON, STREAMS, json.dumps(how)], tmp_path)
+    assert ran.returncode == 0, ran.stderr.decode()
+    return json.loads(ran.stdout)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("kind", ["blocks", "convolutions"])
+@pytest.mark.parametrize(
+    "how", [{}, {"set_to_none": False}, {"amp": True}, {"again": True}, {"again": True, "amp": True}]
+)
+def test_what_is_foretold_of_real_steps_is_what_other_steps_take(tmp_path, kind, how):
+    """Four times the batch, and no recomputing: by the same steps with these, each in a process of its own."""
+    memory = _streamed(tmp_path, kind=kind, batch=8, **how)
+    assert sum(row["bytes"] for row in memory["ledger"]) == memory["peak"]
+    assert sum(row["share"] for row in memory["ledger"] if row["what"] == "unattributed") < 0.03
+    larger = _streamed(tmp_path, kind=kind, batch=32, **how)
+    assert next(f["bytes"] for f in memory["predicted"] if f["times"] == 4) == pytest.approx(larger["peak"], rel=0.05)
+    effects = {effect["code"]: effect["bytes"] for effect in memory["effects"]}
+    assert ("recompute" in effects) == ("again" in how)
+    if "again" in how:
+        kept = _streamed(tmp_path, kind=kind, batch=8, **{**how, "again": False})
+        assert kept["peak"] > 1.3 * memory["peak"]
+        assert memory["peak"] + effects["recompute"] == pytest.approx(kept["peak"], rel=0.05)

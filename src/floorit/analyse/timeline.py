@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterator
+from itertools import groupby, zip_longest
 from typing import Any
 
 import msgspec
@@ -35,6 +37,7 @@ _STAGES = {
     wire.EVAL: _BEFORE,
     wire.EPOCH_GAP: _BEFORE,
 }
+_ALIKE = 8  # pieces of the same sizes in the same order: the same work
 _MICRO, _NANO = 1000, 1e-9
 
 
@@ -58,7 +61,7 @@ class Piece(msgspec.Struct, frozen=True):
     part: int  # that was being called; -1: none
     step: int  # iteration in which it began
     scales: bool  # whether it grows with the batch
-    again: int = -1  # of what is computed again: the action with which the backward pass began
+    is_again: bool = False  # whether it was computed again, for the work of the backward pass
 
 
 class Timeline:
@@ -143,13 +146,39 @@ class Timeline:
         return np.cumsum(changes[:-1])
 
     def kept(self) -> Ints:
-        """What there would be besides, if nothing were computed again: kept from before the backward pass on."""
+        """What there would be besides, if nothing were computed again but kept from the forward pass on."""
         changes = np.zeros(self.count + 1, np.int64)
-        for piece in self.pieces:
-            if piece.again >= 0:
-                changes[piece.again] += piece.bytes
-                changes[piece.begin] -= piece.bytes
+        for piece, since in self._first_times():
+            changes[since] += piece.bytes
+            changes[piece.begin] -= piece.bytes
         return np.cumsum(changes[:-1])
+
+    def _first_times(self) -> Iterator[tuple[Piece, int]]:
+        """Pieces that were computed again, and the action with which each was given up the first time.
+
+        The same work takes pieces of the same sizes in the same order, and what was computed last is the first to be
+        computed again. Where that is not found, it is taken to have been given up as the backward pass began.
+        """
+        moments = self._moments
+        forward: list[Piece] = []
+        by_stretch = groupby(self.pieces, key=lambda piece: int(moments.run[piece.begin]))
+        for _, stretch in by_stretch:
+            pieces = list(stretch)
+            if int(moments.stage[pieces[0].begin]) == _FRONT:
+                forward = pieces
+            again = [piece for piece in pieces if int(moments.phase[piece.begin]) == wire.RECOMPUTE]
+            limit = len(forward)
+            for _, group in groupby(again, key=lambda piece: int(moments.recomputed[piece.begin])):
+                same = list(group)
+                at = _last([piece.bytes for piece in same[:_ALIKE]], [piece.bytes for piece in forward[:limit]])
+                before = forward[at:limit] if at is not None else []
+                for piece, first in zip_longest(same, before[: len(same)]):
+                    since = (
+                        first.end if first is not None and first.bytes == piece.bytes else moments.begins[piece.begin]
+                    )
+                    if piece.is_again and since < piece.begin:
+                        yield piece, int(since)
+                limit = at if at is not None else limit
 
     # -- how it is read ---------------------------------------------------------------------------------------------
 
@@ -181,13 +210,12 @@ class Timeline:
         stage, run, phase = int(moments.stage[begin]), int(moments.run[begin]), int(moments.phase[begin])
         passes = end < self.count and int(moments.run[end]) == run  # it ends in the stretch that it began in
         step = self._step(int(self._time[begin]))
-        again = -1
+        is_again = False
         if stage == _FRONT:
             what, scales = (TEMPORARY if passes else ACTIVATIONS), not self._is_cast(size, run, casts)
         elif stage == _BACK and phase == wire.RECOMPUTE and passes:
-            is_kept = self._outlives(begin, end)
-            what, scales = (ACTIVATIONS if is_kept else TEMPORARY), not self._is_cast(size, run, casts)
-            again = int(moments.begins[begin]) if is_kept else -1
+            is_again = self._outlives(begin, end)
+            what, scales = (ACTIVATIONS if is_again else TEMPORARY), not self._is_cast(size, run, casts)
         elif stage == _BACK:
             what, scales = (TEMPORARY if passes else GRADIENTS), passes and not self._is_weight(size)
         elif stage == _UPDATE:
@@ -195,7 +223,7 @@ class Timeline:
         else:
             what, scales = BATCH, True
         part = self._part(int(self._time[begin])) if what == ACTIVATIONS else -1
-        return Piece(begin, end, size, what, part, step, scales, again)
+        return Piece(begin, end, size, what, part, step, scales, is_again)
 
     def _outlives(self, begin: int, end: int) -> bool:
         """Whether it is there for the work that follows on what is computed again, not only until that is over."""
@@ -228,6 +256,12 @@ class Timeline:
         for begin, end in step:
             inside |= (self._time >= self._to_trace(begin)) & (self._time < self._to_trace(end))
         return np.flatnonzero(inside)
+
+
+def _last(wanted: list[int], sizes: list[int]) -> int | None:
+    """Where a list stands in another for the last time."""
+    starts = range(len(sizes) - len(wanted), -1, -1)
+    return next((at for at in starts if sizes[at : at + len(wanted)] == wanted), None)
 
 
 def _begins(
