@@ -151,6 +151,10 @@ class Timeline:
         for piece, since in self._first_times():
             changes[since] += piece.bytes
             changes[piece.begin] -= piece.bytes
+        for piece in self.pieces:
+            if int(self._moments.phase[piece.begin]) == wire.RECOMPUTE and piece.what == TEMPORARY:  # nor would this be
+                changes[piece.begin] -= piece.bytes
+                changes[piece.end] += piece.bytes
         return np.cumsum(changes[:-1])
 
     def _first_times(self) -> Iterator[tuple[Piece, int]]:
