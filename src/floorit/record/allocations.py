@@ -13,7 +13,6 @@ from .parts import are_on_gpu
 from .window import DONE
 
 NAME = "memory"
-ON_GPU, ON_CPU = 3, 1  # steps that are enough
 MOST = 400_000  # of the allocator's actions that are kept
 _STATS = ("allocated_bytes", "requested_bytes", "reserved_bytes", "inactive_split_bytes")
 _SIGNS = {"alloc": 1, "free_requested": -1}
@@ -85,6 +84,8 @@ class _Watch:
 
 class Allocated(_Watch):
     """On a GPU: the allocator's own history."""
+
+    most_steps = 3
 
     def __init__(self, session, calls):
         super().__init__(session, calls)
@@ -163,6 +164,8 @@ class Allocated(_Watch):
 
 class Saved(_Watch):
     """On a CPU: what the graph of a backward pass has saved for it, by the part that saved it."""
+
+    most_steps = 1
 
     def __init__(self, session, calls):
         super().__init__(session, calls)

@@ -134,14 +134,11 @@ def obstacle(torch):
 class Window:
     """One window, from when it is asked for to when its trace is written, or to why there is none."""
 
-    def __init__(
-        self, log, writer, begin, kineto, find_obstacle, count_waiting, name="window", following=None, most=MOST
-    ):
+    def __init__(self, log, writer, begin, kineto, find_obstacle, count_waiting, name="window", following=None):
         self._log = log
         self._writer = writer
         self._name = name  # of its note and of its trace
         self._following = following  # another window, to be opened after this one
-        self._most = most  # steps that are enough, however short
         self._begin = begin  # backward passes after which it opens
         self._make_kineto = kineto  # () -> Kineto; called at the border, where its cost is left out
         self._find_obstacle = find_obstacle
@@ -239,7 +236,8 @@ class Window:
         return True
 
     def _is_enough(self, seconds):
-        return self._steps >= self._most or (self._steps >= FEWEST and seconds >= SECONDS) or seconds >= LONG
+        most = getattr(self._kineto, "most_steps", MOST)
+        return self._steps >= most or (self._steps >= FEWEST and seconds >= SECONDS) or seconds >= LONG
 
     def _save(self):
         self._clocks.append(_clocks())

@@ -42,9 +42,8 @@ class Windows:
         timed = self._make(backwards, lambda: Timed(self._log, calls), self._timed_obstacle, "calls", parts)
         kineto = functools.partial(Kineto, self._torch, lambda: session.has_graphs)
         kernels = self._make(backwards, kineto, self._obstacle, "window", timed)
-        most = allocations.ON_GPU if allocations.is_on_gpu(session) else allocations.ON_CPU
         memory = functools.partial(self._watch_memory, calls)
-        self._memory = self._make(backwards, memory, self._memory_obstacle, "allocations", kernels, most=most)
+        self._memory = self._make(backwards, memory, self._memory_obstacle, "allocations", kernels)
         self._log.window = self._memory
 
     def profiler_starts(self):
@@ -70,10 +69,9 @@ class Windows:
         if window is not None and window.is_watching:
             window.give_up("the program started another process while it was open")
 
-    def _make(self, backwards, kineto, find_obstacle, name, following, **more):
+    def _make(self, backwards, kineto, find_obstacle, name, following):
         around = (self._log, self._session.writer, backwards)
-        named = {"name": name, "following": following, **more}
-        return Window(*around, kineto, find_obstacle, self._session.count_waiting, **named)
+        return Window(*around, kineto, find_obstacle, self._session.count_waiting, name=name, following=following)
 
     def _watch_memory(self, calls):
         kind = allocations.Allocated if allocations.is_on_gpu(self._session) else allocations.Saved
