@@ -13,6 +13,7 @@ from rich.console import Console, Group
 from simulation import Program
 
 from floorit import plan
+from floorit.analyse.footprint import Effect, Memory
 from floorit.analyse.gpu import Gpu, Kind
 from floorit.analyse.ledger import Entry, Line
 from floorit.analyse.operations import Operation
@@ -67,6 +68,12 @@ def known(program: Program, *, window: bool = True, kinds: dict[str, float] | No
         for phase, s in needs.host.items()
     ]
     return Known(needs=needs, ledger=ledger, workers=workers, gpu=gpu, settings=settings, **more)
+
+
+def used(peak: int, **more: int) -> Memory:
+    """A ledger that foretells what fixes do to the peak."""
+    effects = [Effect(code=code, value=None, bytes=size, how="") for code, size in more.items()]
+    return Memory(where="gpu", peak=peak, ledger=[], steps=3, effects=effects)
 
 
 def said(code: str, of: Known) -> Estimate | str:
@@ -139,6 +146,8 @@ GAINS = [
     ("recompute", known(CPU.but(host={**TRAIN, "recompute": 0.010})), 1.25, 1.3),
     ("accumulate", known(CPU), 1.03, 1.1),
     ("batch", known(LAUNCHING, memory_peak=GIB, gpu_memory=80 * GIB), 1.5, 2.0),
+    # Most of it does not grow with the batch.
+    ("batch", known(LAUNCHING, memory_peak=60 * GIB, gpu_memory=80 * GIB, memory=used(60 * GIB, batch=GIB)), 1.5, 2.0),
 ]
 
 
@@ -196,6 +205,18 @@ REASONS = [
     ("batch", known(LAUNCHING, **FULL), "may not fit"),
     ("batch", known(LAUNCHING), "not known"),
     ("batch", known(LAUNCHING, memory_peak=GIB, gpu_memory=80 * GIB, shares={"out-of-memory": 0.0}), "ran out"),
+    (
+        "batch",
+        known(LAUNCHING, memory_peak=30 * GIB, gpu_memory=80 * GIB, memory=used(30 * GIB, batch=50 * GIB)),
+        "would be 100% of the GPU's memory",
+    ),
+    (
+        "recompute",
+        known(
+            GPU.but(host={**TRAIN, "recompute": 0.01}), gpu_memory=80 * GIB, memory=used(60 * GIB, recompute=12 * GIB)
+        ),
+        "would be 90% of the GPU's memory",
+    ),
     ("batch", known(LAUNCHING.but(batch=0.2, workers=1)), "for batches"),
     ("allocator", known(GPU), "not time"),
     ("optimizer-8bit", known(GPU), "not time"),
@@ -321,3 +342,13 @@ def test_an_optimizer_that_takes_tensors_one_by_one_gains_most_by_being_fused() 
     by_many = said("fused", known(program, settings={}))
     assert isinstance(by_many, Estimate)
     assert by_many.value < by_one.value
+
+
+def test_what_a_fix_does_to_memory_stands_beside_it() -> None:
+    of = known(LAUNCHING, memory_peak=GIB, gpu_memory=80 * GIB, memory=used(GIB, batch=3 * GIB))
+    [found] = plan.advise([Finding(code="launch-bound", title="", share=0.5, bound=2.0, evidence=[], where=[])], of)
+    memory = {fix.code: fix.memory for fix in found.fixes}
+    assert memory["batch"] == 3 * GIB
+    assert set(memory.values()) == {3 * GIB, None}
+    batch = next(fix for fix in found.fixes if fix.code == "batch")
+    assert "+3.00 GiB of memory at the peak" in findings.promise(batch)

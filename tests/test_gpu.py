@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +249,71 @@ def test_parts_of_a_captured_graph_are_not_told(tmp_path: Path) -> None:
     report, _, _ = _recorded(tmp_path, "bound.py", KIND="graphed")
     assert report["parts"] == []
     assert "CUDA graph" in next(m["reason"] for m in report["missing"] if m["what"] == "parts")
+
+
+# -- the memory ledger ---------------------------------------------------------------------------------------------
+
+BATCH = 8192
+
+
+@pytest.fixture(scope="module")
+def memories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Each kind by itself, recorded, and by itself with twice the batch. Memory does not mind company."""
+    folder = tmp_path_factory.mktemp("memories")
+    script = [sys.executable, str(SCRIPTS / "ledger.py")]
+
+    def run(kind: str) -> dict[str, Any]:
+        (folder / kind).mkdir()
+        bare = _run(script, KIND=kind, SECONDS="1")
+        report, stdout, own = _recorded(folder / kind, "ledger.py", KIND=kind)
+        larger = _run(script, KIND=kind, SECONDS="1", BATCH=str(2 * BATCH))
+        measured = int(larger.stdout.split("peak ")[1].split()[0])
+        return {"bare": bare.stdout, "stdout": stdout, "report": report, "own": own, "larger": measured}
+
+    kinds = ("plain", "amp", "recompute")
+    with ThreadPoolExecutor(len(kinds)) as pool:
+        return dict(zip(kinds, pool.map(run, kinds), strict=True))
+
+
+@pytest.mark.parametrize("kind", ["plain", "amp", "recompute"])
+def test_the_memory_ledger_adds_up_to_what_torch_counts(memories: dict[str, Any], kind: str) -> None:
+    memory, own = memories[kind]["report"]["memory"], memories[kind]["own"]
+    assert memory is not None, memories[kind]["report"]["missing"]
+    ledger = {row["what"]: row["bytes"] for row in memory["ledger"]}
+    assert sum(ledger.values()) == memory["peak"]
+    assert memory["peak"] == pytest.approx(own["peak"], rel=0.03)
+    assert ledger["parameters"] == own["parameters"]
+    assert ledger["optimizer state"] == own["optimizer state"]
+    assert sum(ledger.get(what, 0) for what in ("unattributed", "other steps", "rounding")) < 0.03 * memory["peak"]
+    assert memory["retries"] == 0
+
+
+@pytest.mark.parametrize("kind", ["plain", "amp", "recompute"])
+def test_the_memory_of_a_larger_batch_is_foretold(memories: dict[str, Any], kind: str) -> None:
+    memory = memories[kind]["report"]["memory"]
+    foretold = next(f["bytes"] for f in memory["predicted"] if f["times"] == 2)
+    assert foretold == pytest.approx(memories[kind]["larger"], rel=0.05)
+
+
+@pytest.mark.parametrize("kind", ["plain", "amp", "recompute"])
+def test_following_memory_changes_neither_losses_nor_memory(memories: dict[str, Any], kind: str) -> None:
+    """The script prints both: its own peak, of allocated and reserved memory, is what it is without us."""
+    assert memories[kind]["stdout"] == memories[kind]["bare"]
+
+
+def test_memory_without_recompute_is_foretold(memories: dict[str, Any]) -> None:
+    memory = memories["recompute"]["report"]["memory"]
+    more = next(e["bytes"] for e in memory["effects"] if e["code"] == "recompute")
+    assert memory["peak"] + more == pytest.approx(memories["plain"]["own"]["peak"], rel=0.05)
+
+
+def test_activations_are_told_by_the_parts_of_the_model(memories: dict[str, Any]) -> None:
+    """What a stage saves: its input, what goes into the activation function and what comes out."""
+    memory = memories["plain"]["report"]["memory"]
+    by_part = {part["name"]: part["bytes"] for part in memory["activations"]}
+    wide = 2 * BATCH * 2048 * 4
+    assert memory["phase"] in ("forward", "loss", "backward")
+    assert by_part["stages.1"] == pytest.approx(2 * wide + wide // 2, rel=0.02)
 
 
 # -- out of memory -------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from parsed import HOSTILE, Parsed
 import floorit.report.page as page
 from floorit import cli, replay
 from floorit.analyse import iterations, settings
+from floorit.analyse.footprint import Effect, Memory, PartBytes, Share
 from floorit.analyse.ledger import Entry, Line
 from floorit.analyse.syncs import SyncPoint
 from floorit.events import Process, RecordReader
@@ -190,6 +191,29 @@ def test_sections_of_what_was_not_measured_are_left_out(record: Record, parsed: 
     assert "nobody looked for one" in bare.words
     links = {value[1:] for _, name, value in bare.attributes if name == "href"}
     assert links <= bare.ids
+
+
+def test_the_memory_ledger_is_on_it(record: Record) -> None:
+    shares = [
+        Share(what="activations", bytes=6 * 2**30, share=0.75),
+        Share(what="optimizer state", bytes=2 * 2**30, share=0.25, dtypes={"float32": 2 * 2**30}),
+    ]
+    memory = Memory(
+        where="gpu",
+        peak=8 * 2**30,
+        ledger=shares,
+        activations=[PartBytes(name=HOSTILE, bytes=4 * 2**30), PartBytes(name="head", bytes=2 * 2**30)],
+        steps=3,
+        phase="backward",
+        effects=[Effect(code="optimizer-8bit", value=None, bytes=-(2**30), how="it is said why")],
+    )
+    html = record.html(memory=memory)
+    shown = Parsed(html)
+    for words in ("6.00 GiB", "75.0%", "float32", "8.00 GiB in tensors", "-1.00 GiB", "7.00 GiB", "it is said why"):
+        assert words in shown.words, words
+    widths = [value for _, name, value in shown.attributes if name == "style" and "flex-grow:0.75" in value]
+    assert widths
+    assert HOSTILE not in html
 
 
 def test_where_memory_ran_out_nothing_else_is_advised_first(tmp_path: Path) -> None:

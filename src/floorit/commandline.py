@@ -196,7 +196,9 @@ def _add_run(verbs: _Verbs) -> None:
     )
     _add_warmup(run)
     run.add_argument(
-        "--no-window", action="store_true", help="do not watch the GPU's kernels and the model's parts for a few steps"
+        "--no-window",
+        action="store_true",
+        help="do not follow memory, the GPU's kernels and the model's parts for a few steps",
     )
     run.add_argument("--json", action="store_true", help="print report.json on stdout after the program has ended")
     run.add_argument("--quiet", action="store_true", help="no live line, no ledger: only the files")

@@ -164,7 +164,9 @@ class Process:
         self.parts: dict[str, Any] | None = None  # and for the trace in which they are marked, with their names
         self.spans: list[Span] = []
         self.replays_since: float | None = None  # in a floor run: when batches began to be repeated, of every loader
+        self.allocations: dict[str, Any] | None = None  # where the pieces of memory are that steps took, or why nowhere
         self.memory_peak: int | None = None  # bytes that tensors had on the GPU
+        self.memory: list[dict[str, Any]] = []  # the allocator's figures, as they grew
         self._patterns = patterns or Patterns()
         self._player: Player | None = None
         self._played: int | None = None  # numbers of the log
@@ -339,10 +341,11 @@ class Process:
             getattr(self, _LISTED[kind]).append(note)
         elif kind == "ddp":
             self.ddp = note
-        elif kind in ("window", "calls", "parts"):
+        elif kind in ("window", "calls", "parts", "allocations"):
             setattr(self, kind, note)
         elif kind == "memory":
             self.memory_peak = max(self.memory_peak or 0, int(note["peak"]))
+            self.memory.append(note)
         elif kind == "losses":
             self.losses = [float(loss) for loss in note["values"]]
         elif kind == "replay":

@@ -92,6 +92,7 @@ def _advised(finding: Finding, weighed: Iterable[tuple[Fix, Estimate | str]], kn
             speedup=said,
             value=fix.value(known) if fix.value is not None else None,
             by_hand=fix.takes is None or isinstance(fix.foretell(known), str),
+            memory=known.memory_with(fix.code),
         )
         for said, fix in sorted(answers, key=lambda answer: -answer[0].value)
     ]

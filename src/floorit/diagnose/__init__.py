@@ -26,6 +26,7 @@ class FixAdvice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     speedup: Estimate | None  # None: it is not for speed
     value: bool | int | float | str | None = None  # to set it to, where there is a choice
     by_hand: bool = False  # whether nothing from outside can do it in this program
+    memory: int | None = None  # bytes more at the peak, where that is predicted; negative: less
 
 
 class Rewrite(msgspec.Struct, frozen=True, kw_only=True):

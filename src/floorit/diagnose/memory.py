@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from floorit.analyse.footprint import EIGHT_BITS
 from floorit.analyse.memory import OutOfMemory
 from floorit.diagnose import Finding, FixAdvice
 from floorit.diagnose.thresholds import FRAGMENTED, MOSTLY_STATE, MUCH_ROOM, OTHERS_HOLD
@@ -44,14 +45,21 @@ def find(out: OutOfMemory | None) -> list[Finding]:
                 *([f"what would make it fit, most relevant first: {how}"] if remedies else []),
             ],
             where=[out.place] if out.place else [],
-            fixes=[_advice(code) for code in remedies],
+            fixes=[_advice(code, out) for code in remedies],
         )
     ]
 
 
-def _advice(code: str) -> FixAdvice:
+def _advice(code: str, out: OutOfMemory) -> FixAdvice:
     risk, effort, summary = REMEDIES[code]
-    return FixAdvice(code=code, summary=summary, risk=risk, effort=effort, speedup=None)
+    memory = -_of_state(out) if code == "optimizer-8bit" else None
+    return FixAdvice(code=code, summary=summary, risk=risk, effort=effort, speedup=None, memory=memory)
+
+
+def _of_state(out: OutOfMemory) -> int:
+    """Bytes that an optimizer's state of 8 bits would save."""
+    single = sum(held.dtypes.get("float32", 0) for held in out.held if held.what == "optimizer state")
+    return round(single * (1 - EIGHT_BITS))
 
 
 def _evidence(out: OutOfMemory) -> list[str]:

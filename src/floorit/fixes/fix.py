@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from floorit.analyse.footprint import Memory
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Entry
@@ -39,6 +40,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     epochs: int = 1
     ranks: int = 1
     gpu_memory: int | None = None  # bytes that the GPU has
+    memory: Memory | None = None  # what it is for at its peak
     framework: str | None = None  # whose loop it trains in, of those that fixes reach into
     ungraded: bool = False  # whether what the model computes without gradient may be what it is trained on
 
@@ -66,6 +68,18 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
         """Of the GPU's memory, at the peak."""
         peak = self.gpu.memory_peak if self.gpu is not None else None
         return peak / self.gpu_memory if peak is not None and self.gpu_memory else None
+
+    def memory_with(self, code: str) -> int | None:
+        """Bytes more at the peak, with a fix at the value that is advised; None: that is not predicted."""
+        effects = self.memory.effects if self.memory is not None else []
+        return next((effect.bytes for effect in effects if effect.code == code and not effect.is_bound), None)
+
+    def memory_used_with(self, code: str) -> float | None:
+        """Of the GPU's memory, at the peak, with a fix."""
+        more = self.memory_with(code)
+        if more is None or self.memory is None or not self.gpu_memory or self.memory.where != "gpu":
+            return None
+        return (self.memory.peak + more) / self.gpu_memory
 
 
 class Fix(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,8 +16,10 @@ _LARGEST = 1 << 20
 
 
 def _recompute(known: Known) -> Estimate | str:
-    used = known.memory_used
-    if used is not None and used > _FULL:
+    used, foretold = known.memory_used, known.memory_used_with("recompute")
+    if foretold is not None and foretold > _FULL:
+        return f"the peak would be {foretold:.0%} of the GPU's memory: there is no room for what recomputing saves"
+    if foretold is None and used is not None and used > _FULL:
         return f"the peak is {used:.0%} of the GPU's memory: there is no room for what recomputing saves"
     return _if_there_were_room(known)
 
@@ -46,7 +48,10 @@ def _batch(known: Known) -> Estimate | str:
         return f"the loop waits {seconds(needs.wait)} of a step for batches: larger ones take longer to make"
     if known.memory_used is None:
         return "how much of the GPU's memory is free is not known"
-    if known.memory_used * _TIMES > _FULL:
+    foretold = known.memory_used_with("batch")
+    if foretold is not None and foretold > _FULL:
+        return f"the peak would be {foretold:.0%} of the GPU's memory: twice the batch may not fit"
+    if foretold is None and known.memory_used * _TIMES > _FULL:
         return f"the peak is {known.memory_used:.0%} of the GPU's memory: twice the batch may not fit"
     return batched(known, _TIMES)
 

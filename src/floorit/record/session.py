@@ -21,7 +21,16 @@ from .writer import Writer
 
 # The parent writes here after how many backward calls the program is to end, and the kernel window to open.
 STOP, WINDOW = "stop", "window"
-PEAK_EVERY = 5.0  # seconds between two readings of the peak of the GPU's memory
+MEMORY_EVERY = 5.0  # seconds between two readings of the GPU's memory that are noted where nothing has grown
+# What is read, and the allocator's names for it.
+_MEMORY = {
+    "allocated": ("allocated_bytes", "current"),
+    "peak": ("allocated_bytes", "peak"),
+    "reserved": ("reserved_bytes", "current"),
+    "reserved_peak": ("reserved_bytes", "peak"),
+    "split": ("inactive_split_bytes", "current"),
+}
+_COUNTS = {"retries": "num_alloc_retries", "ooms": "num_ooms"}
 
 
 class Session:
@@ -48,6 +57,10 @@ class Session:
         self.has_overrides = wire.FIXES in os.environ
         self.call_models_by = lambda call: None  # has the outermost modules called by (facts, module, args, kwargs)
         self.trained_models = list  # modules that are called from outside of any other, and that optimizers update
+        self.other_models = list  # modules that are called so, and that none does
+        self.optimizers = list  # that are alive
+        self.look_at_backward = lambda check: None  # has a check called with the roots of backward passes, or none
+        self.has_saved_hooks = False  # whether the program says itself what is saved for a backward pass
         self._lasting = []
         self._compiled = (compilations(), time.perf_counter_ns())
         self.returned_losses = ()  # graph nodes of the scalars that the last forward pass returned
@@ -69,7 +82,8 @@ class Session:
         self.windows = Windows(self)
         self.names = Names(self)
         self._device = None  # the GPU that the training thread uses
-        self._peak_read = 0.0
+        self._memory_noted = self._memory_read = 0.0  # when
+        self._grown = None  # what the last note of it had, of what only grows
         os.register_at_fork(before=self._before_fork, after_in_child=self._forked)
         atexit.register(self.close)
         self._close_before(os, "_exit")
@@ -238,8 +252,8 @@ class Session:
         self.names.tell()
         if not self.is_worker:
             self._look_for_compilation()
-            if self._device is not None and time.perf_counter() - self._peak_read > PEAK_EVERY:
-                self._read_peak()
+            if self._device is not None:
+                self._read_memory()
         # The looks and lines were taken first: the events they belong to are in this log, or in the next.
         blocks = [(wire.LOG_TAG, self.log.take()), (wire.FETCH_TAG, self._take_fetches())]
         if self.log.marker is not None:
@@ -290,12 +304,18 @@ class Session:
         except (OSError, ValueError):
             return None
 
-    def _read_peak(self):
-        """The most memory that tensors have had on the GPU so far. Asks torch's allocator, not the GPU."""
-        self._peak_read = time.perf_counter()
+    def _read_memory(self):
+        """What tensors and torch's cache have on the GPU, noted as it grows. Asks the allocator, not the GPU."""
+        since, now = self._memory_read, time.perf_counter()
+        self._memory_read = now
         try:
-            peak = self.torch._C._cuda_memoryStats(self._device)["allocated_bytes"]["all"]["peak"]
-            self.writer.note("memory", device=self._device, peak=peak)
+            stats = self.torch._C._cuda_memoryStats(self._device)
+            read = {name: stats[key]["all"][which] for name, (key, which) in _MEMORY.items()}
+            counts = {name: stats.get(key, 0) for name, key in _COUNTS.items()}
+            grown = (read["peak"], read["reserved_peak"], counts)
+            if grown != self._grown or now - self._memory_noted > MEMORY_EVERY:
+                self._memory_noted, self._grown = now, grown
+                self.writer.note("memory", device=self._device, since=since, at=now, **read, **counts)
         except Exception as error:
             self._device = None
             self.missing("gpu.memory_peak", repr(error))
@@ -320,7 +340,7 @@ class Session:
                 self.log.counting.end()
             self.log.end()
             self._say_last_words()
-            self._peak_read = 0.0
+            self._memory_noted = 0.0
             if self.log.marker is not None:
                 self.log.marker.end()
             if self.readings is not None and self.log.backwards:

@@ -257,7 +257,8 @@ class Window:
         return True
 
     def _is_enough(self, seconds):
-        return self._steps >= MOST or (self._steps >= FEWEST and seconds >= SECONDS) or seconds >= LONG
+        most = getattr(self._kineto, "most_steps", MOST)
+        return self._steps >= most or (self._steps >= FEWEST and seconds >= SECONDS) or seconds >= LONG
 
     def _save(self):
         self._clocks.append(_clocks())

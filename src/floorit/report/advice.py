@@ -42,6 +42,7 @@ def known_of(report: Report) -> Known | None:
         epochs=report.run.epochs,
         ranks=report.run.ranks,
         gpu_memory=gpu_memory(report.environment),
+        memory=report.memory,
         framework=report.run.framework,
         ungraded=report.run.ungraded,
     )

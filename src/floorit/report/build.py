@@ -155,6 +155,7 @@ def _with_training(
     whole, unknown = _job(first, run)
     model, unseen = windows.of_parts(first, reader.folder, run)
     watched, untyped = windows.with_types(watched, model)
+    memory_of, unheld = windows.of_memory(first, reader.folder, run, vital, advice.gpu_memory(here), len(peers))
     return msgspec.structs.replace(
         bare,
         run=facts_of_run,
@@ -166,6 +167,7 @@ def _with_training(
         gpu=watched,
         parts=windows.with_flops(model, counted),
         parts_how=windows.how(model) if model is not None else None,
+        memory=memory_of,
         floor=ladder,
         machine=vital,
         syncs=points,
@@ -178,6 +180,7 @@ def _with_training(
             *unwatched,
             *unseen,
             *untyped,
+            *unheld,
             *below,
             *unlimited,
             *unknown,

@@ -12,6 +12,7 @@ from floorit.diagnose.settings import word
 from floorit.errors import UsageError
 from floorit.fixes import asked
 from floorit.fixes.fix import CLAIMED, NO_LOADER
+from floorit.report.memory import change
 from floorit.report.words import place, speedup
 from floorit.stats import Estimate
 
@@ -132,7 +133,8 @@ def promise(fix: FixAdvice) -> str:
     gain = f"{speedup(fix.speedup)} " if fix.speedup is not None else ""
     risk = f"{RISKS[fix.risk]} {fix.proviso}".rstrip()
     effort = f"{_EFFORTS[fix.effort]}, by hand" if fix.by_hand else _EFFORTS[fix.effort]
-    return f"{gain}({risk}; {effort}): {fix.summary}"
+    memory = f"; {change(fix.memory)} of memory at the peak" if fix.memory else ""
+    return f"{gain}({risk}; {effort}{memory}): {fix.summary}"
 
 
 def _halved(rewrite: Rewrite) -> str:

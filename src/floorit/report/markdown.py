@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from floorit.analyse.floor import Floor
+from floorit.analyse.footprint import Memory
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Entry
@@ -17,6 +18,7 @@ from floorit.diagnose.settings import word
 from floorit.hardware import Environment
 from floorit.language import Code, said
 from floorit.report import findings, sentences
+from floorit.report import memory as of_memory
 from floorit.report.model import Program, Report, RunFacts, StepFacts
 from floorit.report.paths import with_short_paths
 from floorit.report.words import IDLE, PHASES, interval, number, place, several, size, speedup
@@ -40,6 +42,7 @@ def render(report: Report) -> str:
         parts += section("GPU", _gpu(report.gpu))
         parts += section("Calls that blocked until the GPU was done", _syncs(report.syncs))
         parts += section("The model's parts", _parts(report.parts), f"By {report.parts_how}.")
+        parts += section("What memory is for", _memory(report.memory), _of_memory(report.memory))
         parts += section("Floor", _floor(report.floor))
         parts += section("Settings in force", _settings(report.settings))
     else:
@@ -252,6 +255,19 @@ def _parts(parts: list[Part]) -> str:
         ],
         right=range(2, 7),
     )
+
+
+def _memory(memory: Memory | None) -> str:
+    if memory is None:
+        return ""
+    rows = [(what, size(row.bytes), f"{row.share:.1%}", most) for what, row, most in of_memory.rows(memory)]
+    peak = ("**at the peak**", f"**{size(memory.peak)}**", "100%", "; ".join(of_memory.of_peak(memory)[1:]))
+    return table(("what", "bytes", "share", "most of it"), [*rows, peak], right=(1, 2))
+
+
+def _of_memory(memory: Memory | None) -> str:
+    lines = [*of_memory.of_device(memory), *of_memory.of_changes(memory)] if memory is not None else []
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _known_milli(value: float | None) -> str:

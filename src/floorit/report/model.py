@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from floorit.analyse.floor import Floor
+from floorit.analyse.footprint import Memory
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.habits import Habit
 from floorit.analyse.input import Workers
@@ -103,6 +104,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     gpu: Gpu | None
     parts: list[Part] = []  # of the model; the last is the rest of its passes
     parts_how: str | None = None  # how their seconds were measured
+    memory: Memory | None = None  # what it is for at its peak
     floor: Floor | None
     machine: Machine | None = None
     syncs: list[SyncPoint]

@@ -22,6 +22,7 @@ from floorit.language import Code
 from floorit.language.drawn import Names, drawn
 from floorit.report import findings, images, sentences
 from floorit.report import habits as of_source
+from floorit.report import memory as of_memory
 from floorit.report import named as of_names
 from floorit.report import overrides as of_overrides
 from floorit.report import parts as of_model
@@ -92,6 +93,7 @@ def render(report: Report) -> RenderableType:
         if report.gpu is not None:
             parts += [_gpu(report.gpu), Text()]
         parts += of_model.render(report.parts, report.parts_how)
+        parts += of_memory.render(report.memory)
         if report.floor is not None:
             parts += [_floor(report.floor), Text()]
         parts += [*_lines(report), *of_source.render(report.habits), *_settings(report.settings)]
@@ -238,7 +240,10 @@ def _missing(report: Report) -> list[RenderableType]:
     said_above = {
         *("floor: without data", "parts.activation_bytes", "gpu.dtype_shares"),
         *("workers.supply", "workers.time_in", "workers.operations"),
+        *("memory.predicted", "memory.activations", "memory.not_torch"),
     }
+    if any(m.what == "parts" for m in report.missing):  # its window opens with the other's, or not at all
+        said_above.add("memory")
     if report.floor is None or any(rung.estimate for rung in report.floor.rungs):
         said_above |= set(PHYSICAL)
     without_gpu = not report.environment.gpus

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from floorit.analyse import gpu, limit, machine, parts, trace
+from floorit.analyse import footprint, gpu, limit, machine, parts, timeline, trace
 from floorit.events import Process
 from floorit.report.model import NO_CUDA, Missing
-from floorit.report.trained import Trained, used_cuda
+from floorit.report.trained import Trained, batch, used_cuda
 from floorit.runfile import RunFile
 
 
@@ -64,6 +64,53 @@ def of_parts(trained: Trained, folder: Path, run: RunFile) -> tuple[parts.Parts 
     return found, said
 
 
+class _Saved(msgspec.Struct, frozen=True, kw_only=True):
+    """The file of the window of memory on a CPU: bytes by part, of each backward pass."""
+
+    passes: list[list[tuple[int, int]]]
+    reason: str | None
+
+
+def of_memory(
+    trained: Trained, folder: Path, run: RunFile, vital: machine.Machine | None, total: int | None, ranks: int
+) -> tuple[footprint.Memory | None, list[Missing]]:
+    """What memory is for; what of it is not known, and why."""
+    process, window = trained.process, trained.process.allocations
+    reason = _unseen(trained, window, "window of memory", run)
+    if window is None and process.window is not None:
+        reason = "the record is of an earlier version, which did not follow it"
+    if reason is not None or window is None:
+        return None, [Missing(what="memory", reason=reason or "")]
+    try:
+        written = (folder / Path(window["file"]).name).read_bytes()
+        if window["on_gpu"]:
+            actions = msgspec.json.decode(written, type=timeline.Actions)
+            found = footprint.on_gpu(process, trained.iterations, window, actions, batch(trained), total, vital)
+            return (None, [Missing(what="memory", reason=found)]) if isinstance(found, str) else _besides(found, vital)
+        saved = msgspec.json.decode(written, type=_Saved)
+    except (OSError, ValueError) as error:
+        return None, [Missing(what="memory", reason=f"what the window of memory saw cannot be read: {error}")]
+    if ranks > 1:
+        return None, [Missing(what="memory", reason="of several ranks on a CPU, only all of them together are read")]
+    held = footprint.on_host(process, window, saved.passes, batch(trained), run.headroom)
+    if isinstance(held, str):
+        return None, [Missing(what="memory", reason=held)]
+    said = [Missing(what="memory.predicted", reason="of a process on a CPU only the memory of its tensors is known")]
+    if not saved.passes:
+        none = saved.reason or "no backward pass was seen in the watched steps"
+        said.append(Missing(what="memory.activations", reason=none))
+    return held, said
+
+
+def _besides(found: footprint.Memory, vital: machine.Machine | None) -> tuple[footprint.Memory, list[Missing]]:
+    """The same, with what of the GPU's memory is not known."""
+    if found.not_torch is not None:
+        return found, []
+    others = vital.gpu_others if vital is not None else None
+    why = "other programs use the same GPU" if others else "what the GPU had in use was not read while it trained"
+    return found, [Missing(what="memory.not_torch", reason=why)]
+
+
 def with_types(watched: gpu.Gpu | None, model: parts.Parts | None) -> tuple[gpu.Gpu | None, list[Missing]]:
     """The GPU's time with the types of number that its kernels computed in, which the parts' window tells."""
     if watched is None:
@@ -100,6 +147,17 @@ def _calls(process: Process, folder: Path) -> list[parts.Call] | None:
 
 def _seen(trained: Trained, window: dict[str, Any] | None, name: str, folder: Path, run: RunFile) -> trace.Trace | str:
     """The trace of a window, or why there is none."""
+    reason = _unseen(trained, window, name, run)
+    if reason is not None or window is None:
+        return reason or ""
+    try:
+        return trace.parse((folder / Path(window["file"]).name).read_bytes())
+    except (OSError, ValueError) as error:
+        return f"the trace of the {name} cannot be read: {error}"
+
+
+def _unseen(trained: Trained, window: dict[str, Any] | None, name: str, run: RunFile) -> str | None:
+    """Why a window has left no file; None: it has."""
     if window is None and not run.window:
         return f"the {name} was switched off (--no-window)"
     if window is None and trained.iterations.slowed.any() and trained.process.ended is None:
@@ -108,7 +166,4 @@ def _seen(trained: Trained, window: dict[str, Any] | None, name: str, folder: Pa
         return f"the program ended before the {name} could open: train longer"
     if "file" not in window:
         return f"there is no {name}: {window.get('reason')}"
-    try:
-        return trace.parse((folder / Path(window["file"]).name).read_bytes())
-    except (OSError, ValueError) as error:
-        return f"the trace of the {name} cannot be read: {error}"
+    return None

@@ -64,9 +64,25 @@ def install(session):
 
         entering = keeping(session, entering)
     backward = session.hook(NAME, torch.autograd.backward, entering, leave, names=("tensors",))
+    session.look_at_backward = _looking(log, backward, entering)
     session.hook(NAME, torch.autograd.grad, watching(WITHOUT_ACCUMULATING), leave, names=("outputs",))
     log.naps.add(backward)
     _install_recompute(session)
+
+
+def _looking(log, hooks, entering):
+    """What has a check called with the roots of each backward pass, or of none."""
+
+    def look(check):
+        def enter(roots):
+            token = entering(roots)
+            if token is not None and log.backward == 1:
+                check(roots if isinstance(roots, (list, tuple)) else (roots,))
+            return token
+
+        hooks.enter = entering if check is None else enter
+
+    return look
 
 
 def _is_returned(root, numbers):
@@ -102,6 +118,7 @@ def _install_recompute(session):
     open_hooks = []
 
     def enter_hooks(hooks):
+        session.has_saved_hooks = True
         if type(hooks).__name__ == "_recomputation_hook" and enter_recompute():
             open_hooks.append(True)
 

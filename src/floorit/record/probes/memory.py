@@ -11,6 +11,7 @@ import time
 import weakref
 from threading import get_ident
 
+from ..held import tensors
 from ..sampler import USER, origin
 from ..wire import BACKWARD, CHECKPOINT, DATA_WAIT, EVAL, FORWARD, OPTIMIZER, PHASES, RECOMPUTE
 
@@ -56,6 +57,7 @@ def install(session):
 
     shortage = _Shortage(session)
     session.memory_error = shortage.passing
+    session.optimizers = shortage.optimizers
     session.last_words.append(shortage.ending)
     session.on_cuda.append(shortage.observe_cuda)
     session.hook(NAME, Optimizer.__init__, lambda optimizer: optimizer, shortage.made_optimizer, names=("self",))
@@ -73,6 +75,10 @@ class _Shortage:
 
     def made_optimizer(self, optimizer):
         self._optimizers = [ref for ref in self._optimizers if ref() is not None] + [weakref.ref(optimizer)]
+
+    def optimizers(self):
+        """Those that are alive."""
+        return [optimizer for optimizer in (ref() for ref in self._optimizers) if optimizer is not None]
 
     # -- how we hear of it --------------------------------------------------------------------------------------
 
@@ -186,25 +192,16 @@ class _Shortage:
 
     def _held(self, kind, index):
         """Bytes by type that the known optimizers' parameters, gradients and state have on a device."""
-        optimizers = [optimizer for optimizer in (ref() for ref in self._optimizers) if optimizer is not None]
+        optimizers = self.optimizers()
         if not optimizers:
             return None
-        is_tensor = self._session.torch.is_tensor
-        parameters = [p for o in optimizers for group in o.param_groups for p in group["params"]]
-        states = [
-            list(state.values()) for o in optimizers for state in list(o.state.values()) if isinstance(state, dict)
-        ]
-        kept = {
-            "parameters": parameters,
-            "gradients": [p.grad for p in parameters],
-            "optimizer state": [value for state in states for value in state],
-        }
-        return {what: _bytes(filter(is_tensor, tensors), kind, index) for what, tensors in kept.items()}
+        kept = tensors(self._session.torch, [], optimizers)
+        return {what: _bytes(found, kind, index) for what, found in kept.items() if what != "buffers"}
 
 
-def _bytes(tensors, kind, index):
+def _bytes(kept, kind, index):
     found = {}
-    for tensor in {id(tensor): tensor for tensor in tensors}.values():
+    for tensor in {id(tensor): tensor for tensor in kept}.values():
         device = tensor.device
         if device.type == kind and (index is None or device.index == index):
             dtype = str(tensor.dtype).rpartition(".")[2]

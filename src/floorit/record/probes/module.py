@@ -28,6 +28,7 @@ class _Calls:
         session.when_trained_changes = self._known.clear
         session.look_at_input = self._look_at_input
         session.trained_models = self._trained_models
+        session.other_models = self._other_models
         session.call_models_by = self._call_by
 
     def install(self):
@@ -84,6 +85,10 @@ class _Calls:
     def _trained_models(self):
         """The modules that were called from outside of any other, and have parameters that are updated."""
         return [module for module, facts in self._known.alive() if facts & TRAINED]
+
+    def _other_models(self):
+        """The others: networks that are frozen, losses."""
+        return [module for module, facts in self._known.alive() if not facts & TRAINED]
 
     def _returned(self, facts, output):
         if facts & WITH_GRAD and not facts & OF_LOSS and not self._session.log.backward:

@@ -13,6 +13,7 @@ from floorit.analyse import course, trace
 from floorit.analyse.course import Course
 from floorit.events import Place, RecordReader
 from floorit.report import findings, images, paths, sentences
+from floorit.report import memory as of_memory
 from floorit.report import trained as trainings
 from floorit.report.findings import Advice
 from floorit.report.model import Missing, Report
@@ -88,6 +89,7 @@ def values(report: Report, run: RunFile, seen: Seen) -> dict[str, Any]:
         "listing": _listing(report, seen.started),
         "missing": sentences.by_reason(_missing(report, seen)),
         "parts": sorted(short.parts[:-1], key=lambda part: -part.seconds) + short.parts[-1:],
+        "memory": _memory(report),
         "ignored": [setting for setting in short.settings if setting.ignored],
         "in_force": [setting for setting in short.settings if not setting.ignored],
         **_advised(short),
@@ -157,6 +159,32 @@ def _proof(advice: Advice, report: Report) -> str | None:
     """The command that tries it; None where it takes a change of the program."""
     setting = advice.setting
     return _command(report, "try", "--fix", setting) if setting else None
+
+
+# Colours of the phases, for what memory is for.
+_COLOURS = {
+    "parameters": "optimizer",
+    "buffers": "loss",
+    "gradients": "recompute",
+    "optimizer state": "eval",
+    "activations": "forward",
+    "batch": "h2d",
+    "left over": "other",
+    "temporary": "backward",
+    "rounding": "logging",
+    "other steps": "checkpoint",
+}
+
+
+def _memory(report: Report) -> dict[str, Any] | None:
+    """The memory ledger: its rows with their colours, and what is said below."""
+    memory = report.memory
+    if memory is None:
+        return None
+    rows = [(what, row, _COLOURS.get(row.what, "unattributed"), most) for what, row, most in of_memory.rows(memory)]
+    effects = [(of_memory.setting(e), of_memory.of_effect(e), memory.peak + e.bytes, e.how) for e in memory.effects]
+    said = [*of_memory.of_peak(memory), *of_memory.of_device(memory)]
+    return {"rows": rows, "said": said, "batches": memory.predicted, "effects": effects, "parts": memory.activations}
 
 
 def _command(report: Report, *words: str) -> str:
