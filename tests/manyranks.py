@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from floorit import runfile
@@ -225,8 +224,3 @@ def sizes(folder: Path) -> tuple[int, int]:
     """How many files a record has, and bytes."""
     files = list((folder / runfile.RECORD).glob("*.rec"))
     return len(files), sum(file.stat().st_size for file in files)
-
-
-def encoded(report: object) -> bytes:
-    """A report to compare."""
-    return msgspec.json.encode(report)
