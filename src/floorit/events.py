@@ -287,7 +287,7 @@ class Process:
         """Keep the notes that are few, and nothing that grows with the steps."""
         self._player, self._patterns, self._played = None, Patterns(), None
         self.samples, self.spans, self.syncs, self.received, self.traces = [], [], [], [], []
-        self.shapes, self.operations, self.named_elsewhere, self.losses = [], [], [], None
+        self.shapes, self.operations, self.named_elsewhere, self.memory, self.losses = [], [], [], [], None
         self._places, self._stacks = {}, {}
         self._parts = {name: [] for name in self._parts}
 
