@@ -66,7 +66,11 @@ class _Watch:
         return DONE
 
     def is_down(self):
-        """Nothing is taken down."""
+        """There is nothing to take down."""
+        return True
+
+    def let_be(self):
+        """Nor has that begun."""
 
     def _note_held(self, kind, index=None):
         session = self._session
