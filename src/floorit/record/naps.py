@@ -33,8 +33,10 @@ from .wire import (
 
 SHORT = 10e6  # nanoseconds: hooks are not felt in a longer step
 ALIKE = 300  # steps, before it first naps; twice as many after each surprise
-AWAKE = 2  # steps that are looked at closely between two naps
-NAP = 200  # steps that a nap is to last: going to sleep and waking up cost some too
+AWAKE = 3  # steps that are looked at closely between two naps
+# Steps that a nap is to last, at first and at most, and which share of all that were napped through: going to sleep and
+# waking up cost some too, but in a short run the steps that are looked at must not be too few.
+NAP = (30, 200, 0.1)
 BETWEEN = 1  # the same where a pass over data has ended: by then it is known whether the next one trains
 # A step that is so many times as long as others, and as many nanoseconds, may hide what has not been seen before.
 LONG, LONG_AT_LEAST = 20, 10**8
@@ -67,6 +69,7 @@ class Naps:
         self._next = 0  # backward passes after which it naps
         self._stepped = 0  # when the last step of a nap ended, of those that were judged
         self._mean = 0.0  # nanoseconds of a step
+        self._napped = 0  # steps in naps
         self._alike = self._seen = 0  # steps on end that were, and all of them since the last that was regular
         self._enough = ALIKE
         self._forget_row()
@@ -131,6 +134,7 @@ class Naps:
         if now - self._stepped > max(LONG * self._mean, LONG_AT_LEAST):
             self._start_over()
         self._stepped = now
+        self._napped += 1
 
     def _start_over(self):
         self._alike = 0
@@ -145,7 +149,8 @@ class Naps:
 
     def seconds(self):
         """How long a nap is to last; 0 where there are none."""
-        return NAP * self._mean * 1e-9 if self.is_regular else 0.0
+        first, longest, share = NAP
+        return min(max(share * self._napped, first), longest) * self._mean * 1e-9 if self.is_regular else 0.0
 
     def call(self):
         """Wake at the next border. Nanoseconds after which it is awake for sure, and until it naps again."""
