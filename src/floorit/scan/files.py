@@ -12,7 +12,7 @@ from floorit.errors import UsageError
 # Folders that hold no code of the project's own, code that is not there to train, or what a run has left.
 _NOT_OURS = frozenset(
     "node_modules site-packages __pycache__ build dist venv env tests test log logs runs outputs wandb lightning_logs"
-    " checkpoints".split()
+    " checkpoints backup backups".split()
 )
 _CONFIGS = {".yaml", ".yml", ".json", ".toml"}
 

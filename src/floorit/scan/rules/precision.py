@@ -254,6 +254,7 @@ RULES = (
         risk="rounding",
         fix="compile",
         finding="launch-bound",
+        is_tentative=True,
         match=_no_compile,
     ),
 )
