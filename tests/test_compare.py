@@ -161,6 +161,22 @@ def test_the_ledgers_differences_add_up_to_that_of_the_step(sides: tuple[compari
         assert seconds == side.report.step.mean == pytest.approx(float(side.pace.seconds.mean()))
 
 
+def test_two_programs_are_said_to_be_two(sides: tuple[comparison.Side, ...]) -> None:
+    one, same = (
+        msgspec.structs.replace(
+            side,
+            report=msgspec.structs.replace(
+                side.report, program=msgspec.structs.replace(side.report.program, command=["python", "a/train.py"])
+            ),
+        )
+        for side in sides
+    )
+    program = msgspec.structs.replace(same.report.program, command=["python", "b/train.py", "a/train.py"])
+    other = msgspec.structs.replace(same, report=msgspec.structs.replace(same.report, program=program))
+    assert "a/train.py, B is of b/train.py" in comparison.compare(one, other).caveats[0]
+    assert not [caveat for caveat in comparison.compare(one, same).caveats if "two programs" in caveat]
+
+
 def test_findings_that_are_gone_and_new_are_told_apart(sides: tuple[comparison.Side, ...]) -> None:
     found = {f.code: f for f in comparison.compare(*sides).findings}
     assert (found["input-bound"].a, found["input-bound"].b) == (0, None)

@@ -244,6 +244,9 @@ def _findings(a: Report, b: Report) -> list[Found]:
 def _caveats(a: Side, b: Side, found: Speed | None, environment: list[Change]) -> list[str]:
     """What to bear in mind before the speeds are believed."""
     said = []
+    first, second = (_script(side.report.program.command) for side in (a, b))
+    if first != second:
+        said.append(f"A is of {first}, B is of {second}: if these are two programs, nothing below says what changed")
     if found is None:
         said.append("one of them has fewer than two steps that count: there is no interval, so no claim of speed")
     elif found.unit == "steps":
@@ -258,6 +261,11 @@ def _caveats(a: Side, b: Side, found: Speed | None, environment: list[Change]) -
     return said + [line for name, side in (("A", a), ("B", b)) for line in _own_caveats(name, side)]
 
 
+def _script(command: list[str]) -> str:
+    """The first word that is a file of Python's; else the first of all."""
+    return next((word for word in command if word.endswith(".py")), command[0] if command else "")
+
+
 def _own_caveats(name: str, side: Side) -> list[str]:
     said, report = [], side.report
     assert report.run is not None
@@ -270,7 +278,7 @@ def _own_caveats(name: str, side: Side) -> list[str]:
         said.append(f"{name} was not steady: its later steps are not like its earlier ones")
     if side.others is None:
         said.append(f"what other programs did to the cores while {name} ran is not known")
-    elif side.others:
+    elif round(side.others, 1):
         said.append(
             f"other programs kept about {side.others:.1f} of {report.environment.cores} cores busy while {name} ran"
         )

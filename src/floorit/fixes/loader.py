@@ -29,7 +29,8 @@ def _hungry(known: Known) -> str | None:
         return f"{workers.queue_mean:.1f} of at most {most} batches are ready when one is wanted: none is made too late"
     if needs.starved:
         return None
-    return f"the loop waits {seconds(needs.wait)} of a step of {seconds(needs.step)} for batches to be made: nothing to win there"
+    waits = f"the loop waits {seconds(needs.wait)} of a step of {seconds(needs.step)} for batches to be made"
+    return f"{waits}: nothing to win there"
 
 
 def _count(known: Known) -> int:
