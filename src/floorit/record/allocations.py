@@ -5,12 +5,11 @@ is reset, nothing waits, and CUPTI has no part in it. On a CPU there is no such 
 begins, what its graph has saved is added up.
 """
 
-import json
 from time import perf_counter_ns
 
 from . import held
 from .parts import are_on_gpu
-from .window import DONE
+from .window import Watcher
 
 NAME = "memory"
 MOST = 400_000  # of the allocator's actions that are kept
@@ -39,10 +38,8 @@ def obstacle(session):
     return None
 
 
-class _Watch:
-    """What both kinds have in common; stands for a profiler where a window wants one."""
-
-    is_on_gpu = False  # nothing is to be waited for, and nothing taken down
+class _Watch(Watcher):
+    """What both kinds have in common."""
 
     def __init__(self, session, calls):
         self._session = session
@@ -55,22 +52,6 @@ class _Watch:
         """What is noted beside the file."""
         parts = self._calls.facts() if self._calls is not None else {"parts": [], "left_out": 0}
         return {**self._facts, **parts}
-
-    def save(self, path):
-        """Write what was seen."""
-        with open(path, "w") as file:
-            json.dump(self._seen, file, separators=(",", ":"))
-
-    def mark(self):
-        """There is nothing to wait for."""
-        return DONE
-
-    def is_down(self):
-        """There is nothing to take down."""
-        return True
-
-    def let_be(self):
-        """Nor has that begun."""
 
     def _note_held(self, kind, index=None):
         session = self._session
@@ -198,10 +179,6 @@ class Saved(_Watch):
     def facts(self):
         """What is noted beside the file."""
         return {**super().facts(), "on_gpu": False}
-
-    def capturing(self):
-        """There is no GPU."""
-        return False
 
     def _enter(self, number):
         return None if self._session.log.backward else (number, self._number())

@@ -5,12 +5,11 @@ profiler tells of every operator in these steps, backward ones with the number o
 mark around each call of a part is all that is added.
 """
 
-import json
 import re
 import sys
 from time import perf_counter_ns
 
-from .window import DONE, Kineto
+from .window import Kineto, Watcher
 from .wire import PART
 
 NAME = "parts of the model"
@@ -172,14 +171,12 @@ class Calls:
                 self._numbers.setdefault(id(module), number)
 
 
-class Timed:
+class Timed(Watcher):
     """Stands for a profiler where there is no GPU: the calls of parts in the forward pass, by the log's clock.
 
     To be told of each operator takes memory between the program's own, so tensors land on fresh pages and the host is
     slower in some parts than in others. What can be timed without, is.
     """
-
-    is_on_gpu = False
 
     def __init__(self, log, calls):
         self._log = log
@@ -198,30 +195,6 @@ class Timed:
     def cancel(self):
         """Stop."""
         self._calls.off()
-
-    def save(self, path):
-        """Write what was seen."""
-        with open(path, "w") as file:
-            json.dump(self._seen, file)
-
-    def facts(self):
-        """All is in the file."""
-        return {}
-
-    def mark(self):
-        """There is no GPU to wait for."""
-        return DONE
-
-    def capturing(self):
-        """Nor one that could capture."""
-        return False
-
-    def is_down(self):
-        """There is nothing to take down."""
-        return True
-
-    def let_be(self):
-        """Nor has that begun."""
 
     def _enter(self, number):
         return None if self._log.backward else (number, perf_counter_ns())

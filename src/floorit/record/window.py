@@ -14,6 +14,7 @@ Not where the program has captured a CUDA graph: that may crash.
 A window may be followed by another: where the first has ended well, at once, so that steps are disturbed once.
 """
 
+import json
 import os
 import time
 from threading import get_ident
@@ -118,6 +119,39 @@ class _Done:
 
 
 DONE = _Done()
+
+
+class Watcher:
+    """What a window has open, where that is no profiler: nothing to wait for, nothing to take down.
+
+    It has `start`, and `stop` and `cancel`, which end it; what was seen is in `_seen`.
+    """
+
+    _seen = ()
+
+    def save(self, path):
+        """Write what was seen."""
+        with open(path, "w") as file:
+            json.dump(self._seen, file, separators=(",", ":"))
+
+    def facts(self):
+        """What is noted beside the file."""
+        return {}
+
+    def mark(self):
+        """An event that is done when the GPU has done all that was launched so far."""
+        return DONE
+
+    def capturing(self):
+        """Whether a CUDA graph is being captured."""
+        return False
+
+    def is_down(self):
+        """Whether what watched has been taken down."""
+        return True
+
+    def let_be(self):
+        """No longer take it down."""
 
 
 def _never():

@@ -28,6 +28,7 @@ from floorit.analyse import (
     syncs,
 )
 from floorit.analyse import input as loader_input
+from floorit.analyse.needs import Needs
 from floorit.diagnose import memory as memory_findings
 from floorit.diagnose import verdict
 from floorit.events import Process, RecordReader, open_record
@@ -131,11 +132,7 @@ def _with_training(
     needs = advice.needs_of(facts_of_run, first.step, first.ledger.entries, workers, watched, in_force, here)
     if workers is not None:
         workers = alternatives.with_measured(workers, run.images, needs)
-    if watched is not None and needs.gpu is not None:
-        watched = gpu.in_usual_step(watched, needs.gpu.likely, needs.within, first.ledger)
-    if watched is not None and lowest is not None:
-        mfu, hfu = lowest.utilisation(first.step.mean)
-        watched = msgspec.structs.replace(watched, mfu=mfu, hfu=hfu)
+    watched = _in_usual_step(watched, needs, lowest, first)
     facts = diagnose.Facts(
         process=first.process,
         iterations=first.iterations,
@@ -190,6 +187,16 @@ def _with_training(
         ranks=_ranks(peers, together) if peers[1:] else [],
         late_rank=together.late if together is not None else None,
     )
+
+
+def _in_usual_step(watched: gpu.Gpu | None, needs: Needs, lowest: limit.Limit | None, first: Trained) -> gpu.Gpu | None:
+    """What the GPU does in a step that nobody watches, and how much of it the model can use."""
+    if watched is not None and needs.gpu is not None:
+        watched = gpu.in_usual_step(watched, needs.gpu.likely, needs.within, first.ledger)
+    if watched is not None and lowest is not None:
+        mfu, hfu = lowest.utilisation(first.step.mean)
+        watched = msgspec.structs.replace(watched, mfu=mfu, hfu=hfu)
+    return watched
 
 
 def _machine(first: Trained, folder: Path, run: RunFile, on_gpu: int) -> machine.Machine | None:
