@@ -246,6 +246,29 @@ def test_what_is_told_in_a_nap_stays_what_it_is():
     assert row.spent[FORWARD] == 40
 
 
+def held_up(thread, count):
+    """Steps of 1,000, 920 of them in the loss."""
+    for _ in range(count):
+        thread.batch(5).model(40).passes(920).backward(30).step(10)
+    return thread
+
+
+def test_a_step_that_was_held_up_does_not_tell_how_others_are_divided():
+    thread = held_up(closely(Thread(), 20), replay.MANY_LONG - 1)
+    napping(thread, 3)
+    usual, long = napping(thread, 1, 1000).does(wire.NAP_OUT).batch().rows()[-3:-1]
+    assert (usual.spent[FORWARD], usual.spent[LOSS]) == (40, 20)
+    assert (long.spent[FORWARD], long.spent[LOSS]) == (400, 200)
+
+
+def test_where_many_steps_are_long_those_are_divided_as_long_ones():
+    thread = held_up(closely(Thread(), 20), replay.MANY_LONG)
+    napping(thread, 3)
+    usual, long = napping(thread, 1, 1000).does(wire.NAP_OUT).batch().rows()[-3:-1]
+    assert (usual.spent[FORWARD], usual.spent[LOSS]) == (40, 20)
+    assert (long.spent[FORWARD], long.spent[LOSS]) == (40, 920)
+
+
 def test_what_is_far_longer_than_a_step_is_not_divided():
     thread = closely(Thread())
     row = napping(thread, 1, 100 * (replay.MOST + 50)).does(wire.NAP_OUT).batch().rows()[-2]

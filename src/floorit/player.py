@@ -512,8 +512,9 @@ def _divided(spent: Ints, nap: Nap) -> Ints:
     """What `Nap.divide` makes of rows."""
     divided = np.minimum(spent[OTHER], nap.most)
     spent[OTHER] -= divided
-    for phase, share in nap.shares:
-        spent[phase] += np.rint(divided * share).astype(np.int64)
+    for rows, shares in ((divided <= nap.long, nap.shares), (divided > nap.long, nap.shares_if_long)):
+        for phase, share in shares:
+            spent[phase, rows] += np.rint(divided[rows] * share).astype(np.int64)
     return spent
 
 

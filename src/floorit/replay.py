@@ -38,6 +38,8 @@ GRAD_FORWARD, NO_GRAD_FORWARD, COMPILED, ANOMALY, WINDOW, NAP = 1, 2, 4, 8, 16, 
 _LASTING = GRAD_FORWARD | ANOMALY  # which a nap does not see, and which last
 _UNTOLD = (OTHER, H2D, FORWARD, LOSS, BACKWARD, OPTIMIZER)  # which it does not tell apart
 CLOSELY = 64  # steps by which it is divided
+LONG = 2  # times their median: such a step is a long one
+MANY_LONG = 8  # of those steps that tell how a long one is divided; fewer may be another program's doing
 MOST = 20  # times their mean: more of it is not divided
 NEVER = (0, -1)  # between which two moments nothing lies
 NO_QUEUE = 0xFFFF  # `ready` of a row whose loader has no queue
@@ -95,23 +97,33 @@ class Span(msgspec.Struct):
 class Nap:
     """A stretch in which the model, its gradients and the optimizer were not told apart: see record/naps.py.
 
-    Their time is divided as it was in the last steps that were looked at closely. What is far more than they took is
-    left to the program's own code: something else happened there.
+    Their time is divided as it was in the last steps that were looked at closely, without the long ones: a step that
+    another program held up does not tell how all others are divided. Where many are long, those are divided as such.
+    What is far more than they took is left to the program's own code: something else happened there.
     """
 
     def __init__(self, closely: Iterable[Row]) -> None:
         rows = list(closely)
         self.flags = NAP | (rows[-1].flags & _LASTING if rows else 0)
-        spent = [sum(row.spent[phase] for row in rows) for phase in _UNTOLD]
-        self.most = int(MOST * sum(spent) / len(rows)) if rows else 0  # of a row that is divided
-        self.shares = [(phase, part / sum(spent)) for phase, part in zip(_UNTOLD, spent, strict=True) if sum(spent)]
+        spent = [[row.spent[phase] for phase in _UNTOLD] for row in rows]
+        took = [sum(row) for row in spent]
+        self.most = int(MOST * sum(took) / len(took)) if took else 0  # of a row that is divided
+        self.long = LONG * sorted(took)[len(took) // 2] if took else 0
+        self.shares = _shares([row for row, total in zip(spent, took, strict=True) if total <= self.long])
+        long = [row for row, total in zip(spent, took, strict=True) if total > self.long]
+        self.shares_if_long = _shares(long) if len(long) >= MANY_LONG else self.shares
 
     def divide(self, spent: list[int]) -> None:
         """Divide what passed outside of what is told in a nap, too."""
         divided = min(spent[OTHER], self.most)
         spent[OTHER] -= divided
-        for phase, share in self.shares:
+        for phase, share in self.shares if divided <= self.long else self.shares_if_long:
             spent[phase] += round(divided * share)
+
+
+def _shares(rows: list[list[int]]) -> list[tuple[int, float]]:
+    spent = [sum(each) for each in zip(*rows, strict=True)]
+    return [(phase, part / sum(spent)) for phase, part in zip(_UNTOLD, spent, strict=True)] if sum(spent) else []
 
 
 class Named(msgspec.Struct):
