@@ -5,8 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
+from simulation import Program, workers
 from test_callers import look
 
 from floorit import replay
@@ -14,6 +16,7 @@ from floorit.analyse.ledger import Entry, Ledger, lines
 from floorit.analyse.needs import Needs
 from floorit.analyse.needs import find as find_needs
 from floorit.diagnose import Facts, Finding, costs, debugging
+from floorit.diagnose import input as waiting
 from floorit.events import Place, Sample
 from floorit.stats import Estimate
 
@@ -129,6 +132,29 @@ def test_a_function_that_evaluates_and_saves_is_not_there_to_save() -> None:
     looks = {"checkpoint": [SAVES] * 20, "other": [MOVES] * 10, "eval": [evaluates], "backward": [TRAINS]}
     [found] = costs_named("checkpoint-bound", facts(looks))
     assert found.share == pytest.approx(0.20)
+
+
+# -- waiting for data ---------------------------------------------------------------------------------------------
+
+
+def waits(**loader: Any) -> Finding:
+    """Three tenths of the step, with two workers that may be two batches ahead each."""
+    made = msgspec.structs.replace(workers(Program(host={}, workers=2), 1.0), where=lines([WRITES]), **loader)
+    [found] = waiting.find(facts({"data_wait": [look("train.py:30")] * 30}, workers=made))
+    return found
+
+
+def test_workers_that_are_behind_cannot_keep_up() -> None:
+    found = waits(queue_mean=0.4)
+    assert "cannot keep up" in found.evidence[0]
+    assert found.where[0].file == "plot.py"
+
+
+def test_where_the_next_batch_always_waits_it_is_the_taking_over_that_takes_time() -> None:
+    found = waits(queue_mean=3.9)
+    assert "3.9 of at most 4" in found.evidence[0]
+    assert "cannot keep up" not in found.evidence[0]
+    assert found.where[0].file == "train.py"
 
 
 # -- switches left on ---------------------------------------------------------------------------------------------

@@ -57,8 +57,12 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def always_ready(self) -> bool:
         """Whether the next batch is made before it is wanted: if there is a wait, it is for taking it over."""
-        most = self.count * (self.prefetch or 0)
-        return most > 0 and self.queue_mean is not None and self.queue_mean >= FULL * most
+        return self.most_ahead > 0 and self.queue_mean is not None and self.queue_mean >= FULL * self.most_ahead
+
+    @property
+    def most_ahead(self) -> int:
+        """Batches that may wait."""
+        return self.count * (self.prefetch or 0)
 
     @property
     def dataset_share(self) -> float | None:

@@ -43,6 +43,13 @@ def _reason(workers: Workers | None, waited: float) -> tuple[str, list[Line]]:
             " making it is not what takes the time",
             [],
         )
+    if workers.always_ready:
+        return (
+            f"when the next batch is wanted, {workers.queue_mean:.1f} of at most {workers.most_ahead} wait:"
+            f" the {seconds(waited)} a step go into taking one over from its worker,"
+            " making it is not what takes the time",
+            [],
+        )
     busy = f", {workers.busy_share:.0%} busy" if workers.busy_share is not None else ""
     makers = "one worker" if workers.count == 1 else f"{workers.count} workers"
     return f"the next batch is not ready when it is wanted: {makers}{busy}, cannot keep up", workers.where

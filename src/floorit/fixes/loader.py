@@ -25,8 +25,8 @@ def _hungry(known: Known) -> str | None:
     if workers is None or needs.loader is None:
         return NO_LOADER
     if needs.starved and workers.always_ready:
-        most = workers.count * (workers.prefetch or 0)
-        return f"{workers.queue_mean:.1f} of at most {most} batches are ready when one is wanted: none is made too late"
+        ready = f"{workers.queue_mean:.1f} of at most {workers.most_ahead} batches are ready when one is wanted"
+        return f"{ready}: none is made too late"
     if needs.starved:
         return None
     waits = f"the loop waits {seconds(needs.wait)} of a step of {seconds(needs.step)} for batches to be made"
