@@ -144,7 +144,7 @@ def test_all_that_is_drawn_of_a_run_here_is_translated(name: str, runs: Runs, mo
 # Where sentences are made for people; all else has names, patterns and code.
 SPEAKING = ("analyse", "compare", "diagnose", "fixes", "report", "trial", "tune", "watch")
 SILENT = (
-    *("report/trace.py", "report/page/document.py", "tune/search.py", "trial/configs.py"),
+    *("report/trace.py", "report/page/document.py", "tune/tuning.py", "trial/configs.py"),
     *("analyse/memory.py", "analyse/trace.py", "analyse/tracks.py"),  # what others say, and what is not shown
 )
 # Parts of sentences, which are entries only as a whole; what begins with a comma or a space is one, too.

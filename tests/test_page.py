@@ -38,7 +38,7 @@ from floorit.trial import attempt, guard, verdict
 from floorit.trial import page as trial_page
 from floorit.trial.trial import Pair
 from floorit.tune import page as search_page
-from floorit.tune import search
+from floorit.tune import result as searched
 from floorit.vitals import GpuSample, Sample
 
 RECORDS = Path(__file__).parent / "records"
@@ -515,8 +515,8 @@ def test_a_try_shows_measured_beside_predicted(tmp_path: Path) -> None:
 
 
 def test_a_search_that_proved_nothing_says_so(tmp_path: Path) -> None:
-    stage = search.Stage(on=[], outcomes=[_outcome("workers=8", 1.0, "unclear")], seconds=60.0)
-    result = search.Result(
+    stage = searched.Stage(on=[], outcomes=[_outcome("workers=8", 1.0, "unclear")], seconds=60.0)
+    result = searched.Result(
         command=["train.py"],
         goal="speed",
         stages=[stage],
@@ -539,10 +539,10 @@ def test_a_search_that_proved_nothing_says_so(tmp_path: Path) -> None:
 def test_a_search_for_less_memory_leads_with_it(tmp_path: Path) -> None:
     saving = {"memory": verdict.Memory(a=4 << 30, b=3 << 30), "noise": 0.01}
     proof = msgspec.structs.replace(_outcome("recompute=on", 1.06, "unclear"), **saving)
-    result = search.Result(
+    result = searched.Result(
         command=["train.py"],
         goal="memory",
-        stages=[search.Stage(on=[], outcomes=[proof], kept="recompute=on", seconds=60.0)],
+        stages=[searched.Stage(on=[], outcomes=[proof], kept="recompute=on", seconds=60.0)],
         stack=proof.fixes,
         proof=proof,
         left=None,

@@ -45,7 +45,7 @@ from floorit.trial import arms, attempt, store
 from floorit.trial.table import render as render_trials
 from floorit.truth import Scale
 from floorit.tune import result as searched
-from floorit.tune import search
+from floorit.tune import tuning
 from floorit.tune.table import render as render_search
 
 
@@ -121,7 +121,7 @@ def _tune(options: argparse.Namespace) -> int:
     if options.batch_arg is not None and "{}" not in options.batch_arg:
         raise UsageError("--batch-arg needs {} where the size is to stand, as in: --batch-arg '--batch-size {}'")
     launch.resolve(options.command)
-    folder = _trials_folder(options, search.ASKED)
+    folder = _trials_folder(options, tuning.ASKED)
     wanted = searched.Asked(
         command=options.command,
         goal=options.goal,
@@ -129,7 +129,7 @@ def _tune(options: argparse.Namespace) -> int:
         batch_arg=options.batch_arg,
         terms=_terms(options),
     )
-    result = search.tune(wanted, folder, sys.stderr)
+    result = tuning.tune(wanted, folder, sys.stderr)
     _tell(options, searched.to_json(result), render_search(result))
     if result.stages:
         from floorit.tune import page  # as in _draw_page

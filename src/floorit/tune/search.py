@@ -8,38 +8,30 @@ where it was cut off. At the end all that was kept is proven together, against t
 from __future__ import annotations
 
 import math
-import shlex
 from pathlib import Path
 from typing import TextIO
 
 import msgspec
 
-from floorit import recipe
-from floorit.analyse import habits
-from floorit.analyse.job import AROUND, START
-from floorit.errors import OutputError, RanOut, TrialError
-from floorit.events import read_record
+from floorit.errors import RanOut, TrialError
 from floorit.fixes import asked
 from floorit.fixes.fix import CLAIMED, Known
 from floorit.fixes.values import Value
 from floorit.language import said
 from floorit.report import build
 from floorit.report.model import Report
-from floorit.report.words import duration, size
-from floorit.runfile import RECORD
+from floorit.report.words import duration
 from floorit.stats import Estimate
 from floorit.trial import attempt, conduct, runner, statistics
 from floorit.trial.arms import AS_IS, Arm
 from floorit.trial.trial import Trial
 from floorit.trial.verdict import Fixed, Outcome
-from floorit.tune import advice, candidates, judge, probing
+from floorit.tune import candidates, judge, probing
 from floorit.tune.candidates import BATCH, Candidate, Key
 from floorit.tune.dressing import Dressing
-from floorit.tune.result import NAME, Asked, Job, Left, Result, Stage, to_json
+from floorit.tune.result import Asked, Stage
 from floorit.tune.sizes import Sizes
-from floorit.tune.told import PATCH
 
-ASKED = "asked.json"  # what was wanted
 AT_ONCE = 4  # changes of a stage, where there is time for them
 FIRST_SHARE = 0.6  # of the budget, for the first stage: more are to come
 SIZES_SHARE = 0.35  # of what is left when a size of batches is looked for
@@ -65,52 +57,6 @@ _NONE_PROVEN = (
 )
 
 
-def tune(wanted: Asked, folder: Path, stream: TextIO) -> Result:
-    """Search, or go on with the search in the folder; Ctrl-C ends it with what there is."""
-    folder.mkdir(parents=True, exist_ok=True)
-    _claim(folder, wanted)
-    search = Search(wanted, folder, stream)
-    search.run()
-    result = search.result()
-    (folder / NAME).write_bytes(to_json(result))
-    if result.is_proven:
-        recipe.write(folder / recipe.NAME, search.dressed().fixes, _comments(result))
-        result = _with_patch(result, folder, search)
-        (folder / NAME).write_bytes(to_json(result))
-    return result
-
-
-def _with_patch(result: Result, folder: Path, search: Search) -> Result:
-    """By the first run of all, of the program untouched."""
-    from floorit.tune import patch  # LibCST takes 0.2 s to import, which other verbs need not wait for
-
-    first = _stage_folder(folder, 1) / runner.FIRST
-    reader = read_record(first / RECORD)
-    files = habits.files([*reader.run(), *reader.workers.values()])
-    typed = shlex.join(search.dressed().varied) or None
-    made = patch.make(search.stack, build.build(first), files, typed)
-    if made.diff:
-        (folder / PATCH).write_text(made.diff)
-    return msgspec.structs.replace(result, in_source=made.told)
-
-
-def _claim(folder: Path, wanted: Asked) -> None:
-    """A folder is that of one search."""
-    path = folder / ASKED
-    mine = msgspec.json.encode(
-        {
-            "command": wanted.command,
-            "goal": wanted.goal,
-            "risks": wanted.risks,
-            "batch_arg": wanted.batch_arg,
-            "cwd": str(Path.cwd()),
-        }
-    )
-    if path.exists() and path.read_bytes() != mine:
-        raise OutputError(f"{folder} holds a search for something else; choose another --out")
-    path.write_bytes(mine)
-
-
 class Search:
     """A search as far as it has come."""
 
@@ -118,7 +64,7 @@ class Search:
         self._wanted, self._folder, self._stream = wanted, folder, stream
         self._dressing = Dressing(wanted.command, wanted.batch_arg)
         self.stack: dict[str, Value] = {}
-        self._stages: list[Stage] = []
+        self.stages: list[Stage] = []
         self._tried: set[Key] = set()  # and not kept
         self._barred: set[str] = set()  # fixes that do not apply to this program, or that it does not run with
         self._sizes: Sizes | None = None  # of batches, once it was looked for one
@@ -126,51 +72,38 @@ class Search:
         self._speed = 1.0  # of the program with what was kept, in times of that as it is
         self._before: tuple[float, set[Key], set[str], list[tuple[Candidate, float]]] = (0.0, set(), set(), [])
         self._taken_back: Path | None = None  # the stage that was given what had been spared for another
-        self._proof: Outcome | None = None
-        self._spent = 0.0  # seconds of runs
+        self.proof: Outcome | None = None
+        self.spent = 0.0  # seconds of runs
         self._run_seconds = 0.0  # of a run on average, in the slowest stage
-        self._stopped = ""
-        self._interrupted = False
+        self.stopped = ""
+        self.interrupted = False
 
     def run(self) -> None:
         """Stage after stage, then the proof."""
-        while not self._stopped:
+        while not self.stopped:
             self._stage()
-        kept = [o for stage in self._stages for o in stage.outcomes if o.name == stage.kept]
+        kept = [o for stage in self.stages for o in stage.outcomes if o.name == stage.kept]
         if len(kept) == 1:
-            (self._proof,) = kept  # it was against the program untouched
-        if len(self.stack) > 1 and not self._interrupted and (len(kept) > 1 or self._has_room_to_prove):
+            (self.proof,) = kept  # it was against the program untouched
+        if len(self.stack) > 1 and not self.interrupted and (len(kept) > 1 or self._has_room_to_prove):
             self._prove(len(kept))
+
+    @property
+    def does_not_run(self) -> bool:
+        """Whether the program, as it is, has not enough memory."""
+        return bool(self.stages) and not self._run_seconds
 
     def dressed(self) -> Arm:
         """The program with all that was kept."""
         return self._dressing.dress(self.stack)
-
-    def result(self) -> Result:
-        """All that can be said by now."""
-        return Result(
-            command=self._wanted.command,
-            goal=self._wanted.goal,
-            stages=self._stages,
-            stack=_fixed(self.stack),
-            proof=self._proof,
-            left=self._left(),
-            job=self._job(),
-            in_source=[],
-            advice=self._advice(),
-            stopped=self._stopped,
-            interrupted=self._interrupted,
-            seconds=self._spent,
-            folder=str(self._folder),
-        )
 
     # -- stages -------------------------------------------------------------------------------------------------
 
     @property
     def _room(self) -> float:
         """Seconds for the next stage: of what is left, without what the proof will take."""
-        left = self._wanted.terms.budget - self._spent
-        if not self._stages:
+        left = self._wanted.terms.budget - self.spent
+        if not self.stages:
             return left if self._taken_back is not None else left * FIRST_SHARE
         return left - self._run_seconds * _OF_PROOF
 
@@ -180,18 +113,18 @@ class Search:
         return self._wanted.wants_size and self._sizes is None
 
     def _stage(self) -> None:
-        if self._stages and self._room < self._run_seconds * (_BESIDE + _OF_CHANGE):
+        if self.stages and self._room < self._run_seconds * (_BESIDE + _OF_CHANGE):
             if self._taken_back is not None or not self._unclear():
                 self._stop_for_want_of_room()
                 return
             self._take_back()
-        where = _stage_folder(self._folder, len(self._stages) + 1)
+        where = stage_folder(self._folder, len(self.stages) + 1)
         if where != self._taken_back:
-            self._say(f"stage {len(self._stages) + 1}: {self._base.name}")
+            self._say(f"stage {len(self.stages) + 1}: {self._base.name}")
         sized = probing.load(where)
         for_size = sized.seconds if sized is not None else SIZES_SHARE * self._room if self._wants_size else 0.0
         room = self._room - for_size
-        self._before = self._spent, set(self._tried), set(self._barred), list(self._slow)
+        self._before = self.spent, set(self._tried), set(self._barred), list(self._slow)
 
         def choose(known: Known | None, pilot: Trial) -> list[Arm]:
             return [self._arm(candidate) for candidate in self._choose(known, pilot, where, room, for_size)]
@@ -206,39 +139,39 @@ class Search:
             self._end_with(error, where)
             return
         self._take(tried, probing.load(where))
-        if self._stopped and not self._interrupted and self._taken_back is None and self._unclear():
-            self._stopped = ""
+        if self.stopped and not self.interrupted and self._taken_back is None and self._unclear():
+            self.stopped = ""
             self._take_back()
-        elif not self._interrupted and not (self._stopped and self._unclear()):
+        elif not self.interrupted and not (self.stopped and self._unclear()):
             over.touch()
 
     def _take_back(self) -> None:
         """There will be no other stage, and the last one left something unclear: it has all the time that is left."""
-        self._say(f"stage {len(self._stages)} goes on: {', '.join(self._unclear())}")
-        self._taken_back = _stage_folder(self._folder, len(self._stages))
+        self._say(f"stage {len(self.stages)} goes on: {', '.join(self._unclear())}")
+        self._taken_back = stage_folder(self._folder, len(self.stages))
         (self._taken_back / _OVER).unlink(missing_ok=True)
-        self._stages.pop()
-        self._spent, self._tried, self._barred, self._slow = self._before
+        self.stages.pop()
+        self.spent, self._tried, self._barred, self._slow = self._before
 
     def _stop_for_want_of_room(self) -> None:
         if self._unclear():  # more time may tell more of it
-            (_stage_folder(self._folder, len(self._stages)) / _OVER).unlink(missing_ok=True)
-        needed = self._spent + self._run_seconds * (_BESIDE + _OF_CHANGE + _OF_PROOF)
-        self._stopped = (
+            (stage_folder(self._folder, len(self.stages)) / _OVER).unlink(missing_ok=True)
+        needed = self.spent + self._run_seconds * (_BESIDE + _OF_CHANGE + _OF_PROOF)
+        self.stopped = (
             f"the budget has no room for another stage; with --budget {math.ceil(needed / 60)}m and the same --out"
             " it goes on"
         )
 
     def _end_with(self, error: TrialError | KeyboardInterrupt, where: Path) -> None:
         """A stage could not be gone through with; the first one must."""
-        if isinstance(error, RanOut) and not self._stages:
+        if isinstance(error, RanOut) and not self.stages:
             self._fit(error, where)
-        elif not self._stages:
+        elif not self.stages:
             raise error
         elif isinstance(error, KeyboardInterrupt):
             self._interrupt()
         else:
-            self._stopped = f"with what was kept, {error}"
+            self.stopped = f"with what was kept, {error}"
 
     def _choose(self, known: Known | None, pilot: Trial, where: Path, room: float, for_size: float) -> list[Candidate]:
         if known is None:
@@ -265,7 +198,7 @@ class Search:
 
     def _can_be_seen(self, candidate: Candidate) -> bool:
         """Whether the most that it may gain is more than the program against itself differs by."""
-        seen = [o.noise for stage in self._stages for o in stage.outcomes if o.noise is not None]
+        seen = [o.noise for stage in self.stages for o in stage.outcomes if o.noise is not None]
         if self._wanted.goal == "memory":
             return True
         return candidate.predicted is None or not seen or candidate.predicted.high > 1 + min(seen)
@@ -293,9 +226,9 @@ class Search:
         pilot = Trial(arm=AS_IS, state="failed", seconds=spent, ran_out=True, reason="it runs out of memory")
         probe = probing.Probe(where, self._wanted.terms, self._on_top, self._stream, self._wanted.terms.budget)
         found = probe.find(own, pilot, None, [])
-        self._spent += found.seconds  # the first run's, too
-        self._stages.append(Stage(on=[], outcomes=[], sizes=found, seconds=0.0))
-        self._stopped = str(error)
+        self.spent += found.seconds  # the first run's, too
+        self.stages.append(Stage(on=[], outcomes=[], sizes=found, seconds=0.0))
+        self.stopped = str(error)
 
     def _savers(self, known: Known) -> list[Candidate]:
         found = candidates.savers(known, self.stack, self._wanted.risks)
@@ -328,15 +261,15 @@ class Search:
 
     def _take(self, tried: attempt.Result, sizes: Sizes | None) -> None:
         """What a stage showed: the best is kept, what did not help is not tried again."""
-        self._spent += tried.seconds + (sizes.seconds if sizes is not None else 0.0)
+        self.spent += tried.seconds + (sizes.seconds if sizes is not None else 0.0)
         self._sizes = sizes or self._sizes
         self._run_seconds = max(self._run_seconds, tried.seconds / tried.trials)
         goal = self._wanted.goal
         kept = [one for one in tried.outcomes if judge.is_kept(goal, one, speed=self._speed)]
         best = max(kept, key=lambda outcome: judge.score(goal, outcome), default=None)
-        self._stages.append(
+        self.stages.append(
             Stage(
-                on=_fixed(self.stack),
+                on=fixed(self.stack),
                 outcomes=tried.outcomes,
                 kept=best.name if best is not None else None,
                 speed=self._speed,
@@ -353,15 +286,15 @@ class Search:
         if tried.interrupted:
             self._interrupt()
         elif not tried.outcomes:
-            self._stopped = _NOTHING[goal == "memory"]
+            self.stopped = _NOTHING[goal == "memory"]
         elif best is None and self._nothing_left():
             unclear = self._unclear()
             more = f"; {', '.join(unclear)}: unclear so far, a larger --budget and the same --out go on with it"
-            self._stopped = _NONE_PROVEN[goal == "memory"] + (more if unclear else "")
+            self.stopped = _NONE_PROVEN[goal == "memory"] + (more if unclear else "")
 
     def _unclear(self) -> list[str]:
         """What the last stage had no time to tell: it may well be what is sought."""
-        last = self._stages[-1]
+        last = self.stages[-1]
         return [
             outcome.name
             for outcome in last.outcomes
@@ -382,23 +315,23 @@ class Search:
             self._barred |= set(new)
 
     def _interrupt(self) -> None:
-        self._interrupted, self._stopped = True, "it was interrupted"
+        self.interrupted, self.stopped = True, "it was interrupted"
 
     def _nothing_left(self) -> bool:
-        known = attempt.known_of(_stage_folder(self._folder, len(self._stages)))
+        known = attempt.known_of(stage_folder(self._folder, len(self.stages)))
         return known is None or (not self._candidates(known) and not self._wants_size)
 
     # -- the proof ----------------------------------------------------------------------------------------------
 
     @property
     def _has_room_to_prove(self) -> bool:
-        return self._wanted.terms.budget - self._spent >= self._run_seconds * (_OF_PROOF + statistics.FEWEST)
+        return self._wanted.terms.budget - self.spent >= self._run_seconds * (_OF_PROOF + statistics.FEWEST)
 
     def _prove(self, kept: int) -> None:
         """All that was kept, against the program untouched; and all but one, which may have become useless."""
         self._say(f"the proof: {' '.join(asked.written(self.stack))} against the program as it is")
         untouched = Arm(name=AS_IS, command=self._wanted.command)
-        budget = max(self._wanted.terms.budget - self._spent, self._run_seconds * _OF_PROOF)
+        budget = max(self._wanted.terms.budget - self.spent, self._run_seconds * _OF_PROOF)
         terms = msgspec.structs.replace(self._wanted.terms, budget=budget)
         stacks = [self.stack]
         room = int((budget / self._run_seconds - _OF_PROOF) / statistics.FEWEST)
@@ -412,16 +345,16 @@ class Search:
             self._interrupt()
             return
         except TrialError as error:
-            self._stopped = f"it could not be proven together: {error}"
+            self.stopped = f"it could not be proven together: {error}"
             return
-        self._spent += proven.seconds
+        self.spent += proven.seconds
         if proven.interrupted:
             self._interrupt()
         self._settle_on(*proven.outcomes)
 
     def _doubtful(self) -> list[str]:
         """What may have become useless: a change that came last, by itself, was proven on top of all others."""
-        last = next(stage for stage in reversed(self._stages) if stage.kept is not None)
+        last = next(stage for stage in reversed(self.stages) if stage.kept is not None)
         new = [code for code in self.stack if code not in {fix.code for fix in last.on}]
         return [code for code in self.stack if code not in new or len(new) > 1]
 
@@ -430,69 +363,27 @@ class Search:
         goal = self._wanted.goal
         good = [one for one in lesser if judge.is_kept(goal, one, speed=1.0)]
         good = [one for one in good if judge.score(goal, one) >= judge.score(goal, whole)]
-        self._proof = max(good, key=lambda outcome: judge.score(goal, outcome), default=whole)
-        if self._proof is not whole:
-            kept = self._dressing.changes(self._proof)
+        self.proof = max(good, key=lambda outcome: judge.score(goal, outcome), default=whole)
+        if self.proof is not whole:
+            kept = self._dressing.changes(self.proof)
             self._say(f"taken out again: {' '.join(sorted(set(self.stack) - set(kept)))}")
             self.stack = kept
 
-    # -- what is left -------------------------------------------------------------------------------------------
-
-    def _left(self) -> Left | None:
-        """By the first run of the last stage."""
-        if not self._stages or self._does_not_run:
-            return None
-        report = build.build(_stage_folder(self._folder, len(self._stages)) / runner.FIRST)
-        return Left(
-            gap=report.floor.gap if report.floor is not None else None,
-            finding=report.findings[0].code if report.findings else None,
-            with_all=self._stages[-1].on == _fixed(self.stack),
-        )
-
-    def _job(self) -> Job | None:
-        """By the first run of all; what comes once takes as long as before."""
-        if self._proof is None or not self._stages:
-            return None
-        job = build.build(_stage_folder(self._folder, 1) / runner.FIRST).job
-        if job is None:
-            return None
-        once = sum(share.seconds for share in job.shares if share.what in (START, AROUND))
-        before, after = job.seconds.value, once + (job.seconds.value - once) / judge.gain(self._proof)
-        power = self._proof.power
-        return Job(
-            before=before,
-            after=after,
-            joules_before=power.a * before if power.a is not None else None,
-            joules_after=power.b * after if power.b is not None else None,
-        )
-
-    @property
-    def _does_not_run(self) -> bool:
-        """As it is, for lack of memory."""
-        return bool(self._stages) and not self._run_seconds
-
-    def _advice(self) -> list[str]:
-        """What to do where it came to nothing, or rests on little."""
-        if not self._stages:
-            return []
-        sizes = self._stages[0].sizes
-        if self._does_not_run and sizes is not None:
-            return advice.on_memory(sizes, self._wanted)
-        report = build.build(_stage_folder(self._folder, 1) / runner.FIRST)
-        outcomes = [outcome for stage in self._stages for outcome in stage.outcomes]
-        return [*advice.on_results(outcomes, self._wanted.goal), *advice.on_program(report, self._spent)]
+    # -- what is said ------------------------------------------------------------------------------------------
 
     def _say(self, text: str) -> None:
         if not self._wanted.terms.quiet:
-            left = max(self._wanted.terms.budget - self._spent, 0.0)
+            left = max(self._wanted.terms.budget - self.spent, 0.0)
             print(said(f"floorit: {text} ({duration(left)} of the budget left)"), file=self._stream, flush=True)
 
 
-def _stage_folder(folder: Path, number: int) -> Path:
+def stage_folder(folder: Path, number: int) -> Path:
+    """The folder of a stage's try."""
     return folder / f"stage-{number}"
 
 
-def _fixed(stack: dict[str, Value]) -> list[Fixed]:
+def fixed(stack: dict[str, Value]) -> list[Fixed]:
+    """Changes as they are told."""
     return [Fixed(code=code, value=value) for code, value in stack.items()]
 
 
@@ -507,20 +398,3 @@ def _most(where: Path, own: int) -> int | None:
     """The largest batch with which an epoch still has a few; None where its length is not known."""
     job = build.build(where / runner.FIRST).job
     return own * job.steps_per_epoch // _FULL_EPOCH if job is not None and job.steps_per_epoch else None
-
-
-def _comments(result: Result) -> list[str]:
-    proof = result.proof
-    assert proof is not None
-    assert proof.speedup is not None
-    gain = proof.speedup
-    typed = [f"with the program's own argument: {' '.join(proof.command)}"] * (proof.command != result.command)
-    peaks = [proof.memory.both] if proof.memory.both is not None else []
-    return [
-        f"{gain.value:.2f} ({gain.low:.2f} to {gain.high:.2f}) times as fast, by {gain.n} pairs of runs of",
-        f"  {' '.join(result.command)}",
-        *typed,
-        *(f"{size(after)} of memory at the most, {size(before)} as it is" for before, after in peaks),
-        f"results: {proof.parity.reason}",
-        "floorit run --with this file trains with it.",
-    ]
