@@ -24,7 +24,7 @@ from floorit.report import terminal
 from floorit.stats import Estimate
 from floorit.trial import attempt, guard, verdict
 from floorit.trial.trial import Trial
-from floorit.tune import candidates, patch, probing, search, sizes, table
+from floorit.tune import candidates, patch, probing, search, sizes, table, tuning
 
 COMMAND = ["train.py"]
 RUN = 10.0  # seconds of one
@@ -196,7 +196,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made.run = SimpleNamespace(steady=True, stopped=True)
     made.report = SimpleNamespace(floor=SimpleNamespace(gap=1.5), findings=[finding], job=job, run=made.run)
     monkeypatch.setattr(search.build, "build", lambda folder: made.report)
-    monkeypatch.setattr(search, "_with_patch", lambda result, folder, search: result)  # there is no program here
+    monkeypatch.setattr(tuning, "_with_patch", lambda result, folder, search: result)  # there is no program here
     return made
 
 
@@ -214,13 +214,13 @@ class _Live(dict):
         return self._make().get(code)
 
 
-def tuned(folder: Path, budget: float = 3600.0, goal: candidates.Goal = "balanced", **more: Any) -> search.Result:
+def tuned(folder: Path, budget: float = 3600.0, goal: candidates.Goal = "balanced", **more: Any) -> tuning.Result:
     terms = attempt.Terms(steps=None, budget=budget, in_place=False, quiet=True)
     own = {"command": COMMAND, "allowed": [], **more}
-    return search.tune(search.Asked(goal=goal, terms=terms, **own), folder, io.StringIO())
+    return tuning.tune(tuning.Asked(goal=goal, terms=terms, **own), folder, io.StringIO())
 
 
-def drawn(result: search.Result) -> str:
+def drawn(result: tuning.Result) -> str:
     stream = io.StringIO()
     terminal.draw(table.render(result), stream)
     return stream.getvalue()
@@ -241,9 +241,9 @@ def test_what_helps_is_kept_one_after_the_other_and_proven_together(world, tmp_p
     assert result.is_proven
     assert result.proof.speedup.value == pytest.approx(1.5 * 1.1)
     assert result.stopped.startswith("nothing that can be applied")
-    assert result.job == search.Job(before=100.0, after=pytest.approx(10 + 90 / 1.65))
+    assert result.job == tuning.Job(before=100.0, after=pytest.approx(10 + 90 / 1.65))
     assert recipe.read(tmp_path / recipe.NAME) == {"workers": 2, "pin": True}
-    assert json.loads((tmp_path / search.NAME).read_text())["proof"]["verdict"] == "faster"
+    assert json.loads((tmp_path / tuning.NAME).read_text())["proof"]["verdict"] == "faster"
     assert "floorit run --with floorit.toml train.py" in drawn(result)
 
 
@@ -845,7 +845,7 @@ def test_a_search_finds_what_costs_most_and_the_patch_does_it(tmp_path):
     (tmp_path / "train.py").write_text(WATCHED)
     command = [FLOORIT, "tune", "--quiet", "--steps", "150", "--budget", "6m", "--out", "out", PYTHON, "train.py"]
     subprocess.run(command, cwd=tmp_path, check=True, env=clean_environment())
-    result = json.loads((tmp_path / "out" / search.NAME).read_text())
+    result = json.loads((tmp_path / "out" / tuning.NAME).read_text())
     assert {"code": "anomaly", "value": False} in result["stack"], result
     assert result["proof"]["verdict"] == "faster"
     assert result["proof"]["speedup"]["value"] > 1.3
