@@ -267,6 +267,18 @@ def test_the_page_is_written_and_its_path_said(
     assert "Verdict slower" in flat(Parsed(file.read_text()).words)
 
 
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_without_a_file_it_is_beside_the_second_run(
+    folders: list[Path], at: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*map(str, folders)]
+    assert cli.main(["compare", *words[:at], "--html", *words[at:]]) == 0
+    file = folders[1] / "compare.html"
+    assert Path(capsys.readouterr().out.strip()).resolve() == file
+    assert "Verdict slower" in flat(Parsed(file.read_text()).words)
+    file.unlink()
+
+
 def test_a_page_that_cannot_be_written_is_one_line(
     folders: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

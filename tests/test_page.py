@@ -21,7 +21,7 @@ from conftest import FLOORIT, PYTHON, Runs, execute, truths
 from parsed import HOSTILE, Parsed
 
 import floorit.report.page as page
-from floorit import cli, replay
+from floorit import cli, commandline, replay
 from floorit.analyse import iterations, settings
 from floorit.analyse.footprint import Effect, Memory, PartBytes, Share
 from floorit.analyse.ledger import Entry, Line
@@ -460,6 +460,26 @@ def test_report_draws_it_again(record: Record, capsys: pytest.CaptureFixture[str
     assert cli.main(["report", "--html", str(record.folder)]) == 0
     told = capsys.readouterr().out.strip()
     assert Path(told).read_text() == record.html()
+
+
+def test_a_file_may_be_named_for_it_before_the_run_or_after(
+    record: Record, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "named"  # which need not end in .html where the run is named, too
+    for words in (["--html", str(file), str(record.folder)], [str(record.folder), "--html", str(file)]):
+        assert cli.main(["report", *words]) == 0
+        assert Path(capsys.readouterr().out.strip()).resolve() == file
+        assert file.read_text() == record.html()
+        file.unlink()
+
+
+def test_without_a_run_only_what_is_called_a_page_is_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for word in ("page.html", "run1"):
+        assert cli.main(["report", "--html", word]) == 66  # there is no run to be drawn; nor is one called run1
+        assert not (tmp_path / word).exists()
+    assert commandline.split(["report", "--html", "page.html"])[0] == ["report", "--html", "page.html"]
+    assert commandline.split(["report", "--html", "run1"])[0] == ["report", "--html=", "run1"]
 
 
 def test_a_page_that_cannot_be_written_is_one_line(record: Record, capsys: pytest.CaptureFixture[str]) -> None:
