@@ -677,3 +677,13 @@ def test_it_fits_a_phone_in_both_schemes(record: Record, opened: browser.Browser
     assert opened.run("document.documentElement.scrollWidth") == 390
     back = opened.run("getComputedStyle(document.body).backgroundColor")
     assert back == ("rgb(18, 22, 27)" if dark else "rgb(255, 255, 255)")
+
+
+@pytest.mark.browser
+@needs_chromium
+def test_no_place_is_cut_on_a_phone(record: Record, opened: browser.Browser) -> None:
+    opened.open(record.folder / "opened.html", width=390, height=844)
+    opened.run("document.querySelectorAll('details').forEach(hidden => { hidden.open = true; })")
+    rights = opened.run("[...document.querySelectorAll('code.at')].map(place => place.getBoundingClientRect().right)")
+    assert len(rights) > 20
+    assert max(rights) <= 390
