@@ -18,6 +18,7 @@ from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known
 from floorit.stats import Estimate
 
 _IGNORED = "setting-ignored"
+_BEYOND = 1.005  # times a bound: as much is the bound itself, reckoned in another way
 # Findings whose code can only be written anew, and the phase that it costs.
 _WRITTEN = {"python-bound": "other", "loss-bound": "loss"}
 
@@ -109,8 +110,13 @@ def _most(bound: float | None, fixes: list[FixAdvice], rewrite: Rewrite | None) 
 
 
 def _at_most(gain: Estimate, bound: float | None) -> Estimate:
-    """A fix for one cost alone gains no more than if that cost vanished, however unsure the steps are."""
-    return gain if bound is None else msgspec.structs.replace(gain, high=min(gain.high, max(bound, gain.value)))
+    """A fix for one cost alone gains no more than if that cost vanished, however unsure the steps are.
+
+    Not where it likely gains more than that, by what it frees besides: then the bound is not the end of it.
+    """
+    if bound is None or gain.value > _BEYOND * bound:
+        return gain
+    return msgspec.structs.replace(gain, high=min(gain.high, max(bound, gain.value)))
 
 
 def _rewrite(finding: Finding, known: Known) -> Rewrite | None:

@@ -14,6 +14,7 @@ from floorit.compare.speed import Pace, Speed
 from floorit.errors import RecordError, UsageError
 from floorit.hardware import Environment
 from floorit.report import build, trained
+from floorit.report.findings import as_shown
 from floorit.report.model import Report
 from floorit.runfile import RunFile
 from floorit.stats import seconds
@@ -225,9 +226,10 @@ def _gpu(report: Report) -> dict[str, Any]:
 
 def _findings(a: Report, b: Report) -> list[Found]:
     """All of both, in the order of the second, then those that are gone."""
-    places = [{finding.code: place for place, finding in reversed(list(enumerate(r.findings)))} for r in (a, b)]
-    by_code = {f.code: f for f in reversed([*b.findings, *a.findings])}
-    shares = [{f.code: f.share for f in reversed(r.findings)} for r in (a, b)]
+    before, after = as_shown(a.findings), as_shown(b.findings)
+    places = [{f.code: place for place, f in reversed(list(enumerate(found)))} for found in (before, after)]
+    by_code = {f.code: f for f in reversed([*after, *before])}
+    shares = [{f.code: f.share for f in reversed(found)} for found in (before, after)]
     return [
         Found(
             code=code,
@@ -237,7 +239,7 @@ def _findings(a: Report, b: Report) -> list[Found]:
             share_a=shares[0].get(code),
             share_b=shares[1].get(code),
         )
-        for code in dict.fromkeys([f.code for f in [*b.findings, *a.findings]])
+        for code in dict.fromkeys([f.code for f in [*after, *before]])
     ]
 
 

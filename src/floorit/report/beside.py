@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from floorit.report.findings import as_shown
 from floorit.report.model import Report
 from floorit.stats import Estimate
 from floorit.truth import Fault, Gain, Measured, Scale, Truth, device_key
@@ -67,7 +68,7 @@ def compare(report: Report, truth: Truth, folder: Path, scale: Scale, regime: st
 
 
 def _found(report: Report, fault: Fault) -> Literal["verdict", "also"] | None:
-    codes = [finding.code for finding in report.findings]
+    codes = [finding.code for finding in as_shown(report.findings)]
     if fault.finding not in codes:
         return None
     return "verdict" if codes[0] == fault.finding else "also"
@@ -120,7 +121,7 @@ def render(beside: Beside) -> RenderableType:
         table.add_row("all of it", "", _gain(beside.measured.all_off))
     return Group(
         Text(),
-        Text.assemble(("truth    ", "dim"), (f"{beside.truth.case}: the verdict is {agreed}", "bold")),
+        Text.assemble(("truth    ", "dim"), (f"{beside.truth.case}: the findings are {agreed}", "bold")),
         Padding(Text(f'its author says: "{beside.truth.complaint}"'), (0, 0, 0, 9)),
         Text(),
         table,

@@ -36,6 +36,7 @@ from floorit.hardware import Environment
 from floorit.report import advice, merging, windows
 from floorit.report import ladder as floors
 from floorit.report import trained as trainings
+from floorit.report.findings import as_shown
 from floorit.report.merging import Spread
 from floorit.report.model import NO_CUDA, Missing, Program, Rank, Report, RunFacts
 from floorit.report.trained import Merged, Peer, Trained
@@ -103,7 +104,7 @@ def _assembled(folder: Path, run: RunFile, reader: RecordReader, merged: Merged)
     if first is None:
         return bare
     report = advice.advised(_with_training(bare, first, merged, folder, run, reader))
-    return msgspec.structs.replace(report, summary=_summary(report.findings[0]))
+    return msgspec.structs.replace(report, summary=_summary(as_shown(report.findings)[0]))
 
 
 def _with_training(

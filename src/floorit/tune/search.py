@@ -24,6 +24,7 @@ from floorit.fixes.fix import CLAIMED, Known
 from floorit.fixes.values import Value
 from floorit.language import said
 from floorit.report import build
+from floorit.report.findings import as_shown
 from floorit.report.model import Report
 from floorit.report.words import duration, size
 from floorit.runfile import RECORD
@@ -445,7 +446,7 @@ class Search:
         report = build.build(_stage_folder(self._folder, len(self._stages)) / runner.FIRST)
         return Left(
             gap=report.floor.gap if report.floor is not None else None,
-            finding=report.findings[0].code if report.findings else None,
+            finding=as_shown(report.findings)[0].code if report.findings else None,
             with_all=self._stages[-1].on == _fixed(self.stack),
         )
 

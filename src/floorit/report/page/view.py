@@ -20,7 +20,7 @@ from floorit.report.model import Missing, Report
 from floorit.report.page import listing, samples, series
 from floorit.report.page.samples import Samples
 from floorit.report.page.series import Steps
-from floorit.report.words import IDLE, PHASES
+from floorit.report.words import IDLE, PHASES, around
 from floorit.runfile import RunFile
 from floorit.stats import seconds
 
@@ -83,6 +83,8 @@ def values(report: Report, run: RunFile, seen: Seen) -> dict[str, Any]:
         "started": seen.started,
         "phases": PHASES,
         "causes": IDLE,
+        "of_floor": sentences.of_floor(report.floor) if report.floor else None,
+        "takes_only_data": sentences.takes_only_data(report.floor) if report.floor else False,
         "floor_command": _command(report, "run", "--floor") if report.floor and not run.floor else None,
         "again": shlex.join(["floorit", "report", "--html", report.record]),
         "ledger": sorted(short.ledger, key=lambda entry: -entry.share),
@@ -101,15 +103,20 @@ def values(report: Report, run: RunFile, seen: Seen) -> dict[str, Any]:
 def _advised(report: Report) -> dict[str, Any]:
     """What was found and what to do."""
     told = {"set_to": findings.set_to, "promise": findings.promise, "weight": findings.weight}
+    told |= {"in_brief": findings.in_brief, "around": around}
     if not report.findings:
         return {**told, "first": None, "is_out_of_memory": False, "advice": [], "nothing": None, "in_vain": []}
-    first, advice = report.findings[0], findings.chosen(report.findings, MOST_ADVICE)
+    found = findings.as_shown(report.findings)
+    first, advice = found[0], findings.chosen(report.findings, MOST_ADVICE)
     return {
         **told,
         "first": first,
+        "found": found,
+        "left_on": found[1 : 1 + report.findings.index(first)],  # switches, which report.json has before it
         "is_out_of_memory": first.code == "out-of-memory",
         "advice": [(item, _proof(item, report)) for item in advice],
-        "provable": next((_proof(item, report) for item in advice if item.setting), None),
+        "provable": next((item for item in advice if item.setting), None),
+        "prove": lambda item: _proof(item, report),
         "rerun": _command(report, "run"),
         "nothing": findings.NOTHING if not advice and findings.promises_nothing(report.findings) else None,
         "in_vain": findings.in_vain(report.findings),
