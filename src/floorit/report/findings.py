@@ -28,6 +28,7 @@ RISKS = {
     "order": "other order of data",
     "training": "changes training",
 }
+_NAMED = 0.02  # of a cost, that a line takes: less is chance
 _SWITCH = "debug-left-on"
 _NOT_REMOVABLE = ("compute-bound", "healthy")
 _EFFORTS = {"a flag": "a setting", "a few lines": "a few lines", "a rewrite": "a rewrite"}
@@ -97,12 +98,12 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lines(self) -> list[Line]:
-        """Of a rewrite: the lines of the function that take most."""
+        """Of a rewrite: the lines of the function that take time worth a name."""
         rewrite = self.finding.rewrite
         if self.fix is not None or rewrite is None:
             return []
         own = (rewrite.where.file, rewrite.where.function)
-        return [line for line in self.finding.where if (line.file, line.function) == own]
+        return [line for line in self.finding.where if (line.file, line.function) == own and line.share >= _NAMED]
 
 
 def _to_do(findings: list[Finding]) -> list[tuple[str, Text]]:

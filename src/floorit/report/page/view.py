@@ -77,6 +77,7 @@ def _course(trained: trainings.Trained, reader: RecordReader) -> Course | str:
 def values(report: Report, run: RunFile, seen: Seen) -> dict[str, Any]:
     """What the template is filled with."""
     short = paths.with_short_paths(report)
+    shown = _listing(report, seen.started)
     return {
         "report": short,
         "command": shlex.join(report.program.command),
@@ -88,7 +89,8 @@ def values(report: Report, run: RunFile, seen: Seen) -> dict[str, Any]:
         "floor_command": _command(report, "run", "--floor") if report.floor and not run.floor else None,
         "again": shlex.join(["floorit", "report", "--html", report.record]),
         "ledger": sorted(short.ledger, key=lambda entry: -entry.share),
-        "listing": _listing(report, seen.started),
+        "listing": shown,
+        "source": {(file.path, row.number): row.text for file in shown for row in file.rows if row.text},
         "missing": sentences.by_reason(_missing(report, seen)),
         "parts": sorted(short.parts[:-1], key=lambda part: -part.seconds) + short.parts[-1:],
         "memory": _memory(report),
