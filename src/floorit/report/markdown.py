@@ -44,7 +44,7 @@ def render(report: Report) -> str:
         parts += section("Calls that blocked until the GPU was done", _syncs(report.syncs))
         parts += section("The model's parts", _parts(report.parts), f"By {report.parts_how}.")
         parts += section("What memory is for", _memory(report.memory), _of_memory(report.memory))
-        parts += section("Floor", _floor(report.floor), sentences.of_floor(report.floor) if report.floor else "")
+        parts += section("Floor", _floor(report.floor), _of_floor(report.floor))
         parts += section("Settings in force", _settings(report.settings))
     else:
         parts += section("What was found", _findings(report.findings))
@@ -303,6 +303,11 @@ def _floor(floor: Floor | None) -> str:
     estimated = any(rung.estimate for rung in floor.rungs)
     how = "an estimate; `floorit run --floor` measures it" if estimated else ""
     return table(("rung", "ms a step", "how"), [*rows, ("**gap**", f"**{floor.gap:.2f} times**", how)], right=(1,))
+
+
+def _of_floor(floor: Floor | None) -> str:
+    text = sentences.of_floor(floor) if floor is not None else ""
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _settings(settings: list[Setting]) -> str:
