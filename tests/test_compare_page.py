@@ -267,6 +267,18 @@ def test_the_page_is_written_and_its_path_said(
     assert "Verdict slower" in flat(Parsed(file.read_text()).words)
 
 
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_without_a_file_it_is_beside_the_second_run(
+    folders: list[Path], at: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*map(str, folders)]
+    assert cli.main(["compare", *words[:at], "--html", *words[at:]]) == 0
+    file = folders[1] / "compare.html"
+    assert Path(capsys.readouterr().out.strip()).resolve() == file
+    assert "Verdict slower" in flat(Parsed(file.read_text()).words)
+    file.unlink()
+
+
 def test_a_page_that_cannot_be_written_is_one_line(
     folders: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -311,3 +323,20 @@ def test_the_chart_draws_its_data(sides: Sides, parsed: Parsed, chromium: browse
     chromium.run("document.querySelector('[data-for=chart-paces] [data-zoom=in]').click()")
     zoom = json.loads(chromium.run(f"JSON.stringify({chart}.getOption().dataZoom[0])"))
     assert (zoom["start"], zoom["end"]) == pytest.approx((25, 75))
+
+
+@pytest.mark.browser
+@needs_chromium
+@pytest.mark.parametrize("width", [390, 1400])
+def test_findings_stand_under_each_other(sides: Sides, chromium: browser.Browser, tmp_path: Path, width: int) -> None:
+    found = comparison.compare(*sides)
+    several = [msgspec.structs.replace(found.findings[0], code=f"cost-{at}", a=None, b=at) for at in range(3)]
+    file = tmp_path / "compared.html"
+    file.write_text(page.render(msgspec.structs.replace(found, findings=several), *sides))
+    chromium.open(file, width=width)
+    edges = "[...document.querySelectorAll('#findings dd')].map(at => at.getBoundingClientRect())"
+    lefts, tops = (chromium.run(f"{edges}.map(at => at.{edge})") for edge in ("left", "top"))
+    assert len(set(lefts)) == 1
+    assert tops == sorted(set(tops))
+    beside = chromium.run("document.querySelector('#findings dt').getBoundingClientRect().right")
+    assert (lefts[0] >= beside) == (width > 640)

@@ -21,11 +21,12 @@ from conftest import FLOORIT, PYTHON, Runs, execute, truths
 from parsed import HOSTILE, Parsed
 
 import floorit.report.page as page
-from floorit import cli, replay
+from floorit import cli, commandline, replay
 from floorit.analyse import iterations, settings
 from floorit.analyse.footprint import Effect, Memory, PartBytes, Share
 from floorit.analyse.ledger import Entry, Line
 from floorit.analyse.syncs import SyncPoint
+from floorit.diagnose import Finding, FixAdvice
 from floorit.events import Process, RecordReader
 from floorit.fixes import asked
 from floorit.record import wire
@@ -122,6 +123,47 @@ def test_the_first_fix_can_be_proven_as_it_is_written(record: Record, parsed: Pa
     provable = [fix for fix in record.report.findings[0].fixes if fix.speedup and not fix.by_hand]
     first = max(provable, key=lambda fix: fix.speedup.value)
     assert list(asked.parse([words[3]])) == [first.code]
+
+
+def test_above_the_fold_stands_what_to_do_first(record: Record) -> None:
+    def found(code: str, share: float, bound: float | None, fix: FixAdvice | None) -> Finding:
+        at = Line(file=f"{code}.py", line=4, function="f", share=1.0)
+        fixes = [fix] if fix is not None else []
+        return Finding(code=code, title=f"{code} it is", share=share, bound=bound, evidence=[], where=[at], fixes=fixes)
+
+    def gain(code: str, likely: float, **more: Any) -> FixAdvice:
+        of = Estimate(value=likely, low=likely - 0.02, high=likely + 0.02, n=9)
+        return FixAdvice(code=code, summary=f"{code} done", risk="exact", effort="a flag", speedup=of, **more)
+
+    switch = found("debug-left-on", 0.1, None, gain("anomaly", 1.11, value=False))
+    cost, other = found("loss-bound", 0.4, 1.7, None), found("logging-bound", 0.2, 1.3, gain("log-every", 1.2, value=3))
+    by_hand = msgspec.structs.replace(other, fixes=[msgspec.structs.replace(other.fixes[0], by_hand=True)])
+    shown = Parsed(record.html(findings=[switch, cost, by_hand]))
+    first = re.sub(r"\s+", " ", shown.words.partition("The best first")[0])
+    in_order = (
+        *("Verdict loss-bound", "40%", "Also: debug-left-on it is, at debug-left-on.py:4", "1.20"),
+        *(
+            "Do this first, in the program: log-every done (log-every=3), at logging-bound.py:4",
+            "against logging-bound",
+        ),
+        *("Measure again after it", "can be tried: anomaly done, predicted 1.11"),
+    )
+    places = [first.index(text) for text in in_order]
+    assert places == sorted(places)
+    commands = [value for tag, name, value in shown.attributes if (tag, name) == ("button", "data-copy")]
+    assert commands[0].startswith("floorit run -- ")
+    assert commands[1].startswith("floorit try --fix anomaly=false -- ")
+
+
+def test_a_floor_without_data_only_says_that_fixes_may_gain_more(record: Record, parsed: Parsed) -> None:
+    assert record.report.floor is not None
+    only = msgspec.structs.replace(record.report.floor, rungs=record.report.floor.rungs[:2], gap=1.02)
+    shown = Parsed(record.html(floor=only))
+    said = "only the data path is taken away: other fixes can gain more"
+    assert said in shown.words
+    assert said not in parsed.words  # whose floor is the GPU's own work
+    assert "minor" in [value for _, name, value in shown.attributes if name == "class"]
+    assert all("can gain more than the gap" in words for words in (shown.words, parsed.words))
 
 
 def _row(process: Process, found: iterations.Iterations, step: int) -> list[float]:
@@ -462,6 +504,26 @@ def test_report_draws_it_again(record: Record, capsys: pytest.CaptureFixture[str
     assert Path(told).read_text() == record.html()
 
 
+def test_a_file_may_be_named_for_it_before_the_run_or_after(
+    record: Record, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "named"  # which need not end in .html where the run is named, too
+    for words in (["--html", str(file), str(record.folder)], [str(record.folder), "--html", str(file)]):
+        assert cli.main(["report", *words]) == 0
+        assert Path(capsys.readouterr().out.strip()).resolve() == file
+        assert file.read_text() == record.html()
+        file.unlink()
+
+
+def test_without_a_run_only_what_is_called_a_page_is_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for word in ("page.html", "run1"):
+        assert cli.main(["report", "--html", word]) == 66  # there is no run to be drawn; nor is one called run1
+        assert not (tmp_path / word).exists()
+    assert commandline.split(["report", "--html", "page.html"])[0] == ["report", "--html", "page.html"]
+    assert commandline.split(["report", "--html", "run1"])[0] == ["report", "--html=", "run1"]
+
+
 def test_a_page_that_cannot_be_written_is_one_line(record: Record, capsys: pytest.CaptureFixture[str]) -> None:
     blocked = record.folder / f"{page.NAME}.part"
     blocked.mkdir()
@@ -657,3 +719,13 @@ def test_it_fits_a_phone_in_both_schemes(record: Record, opened: browser.Browser
     assert opened.run("document.documentElement.scrollWidth") == 390
     back = opened.run("getComputedStyle(document.body).backgroundColor")
     assert back == ("rgb(18, 22, 27)" if dark else "rgb(255, 255, 255)")
+
+
+@pytest.mark.browser
+@needs_chromium
+def test_no_place_is_cut_on_a_phone(record: Record, opened: browser.Browser) -> None:
+    opened.open(record.folder / "opened.html", width=390, height=844)
+    opened.run("document.querySelectorAll('details').forEach(hidden => { hidden.open = true; })")
+    rights = opened.run("[...document.querySelectorAll('code.at')].map(place => place.getBoundingClientRect().right)")
+    assert len(rights) > 20
+    assert max(rights) <= 390

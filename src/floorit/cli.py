@@ -293,10 +293,12 @@ def _leave_page(folder: Path, options: argparse.Namespace, draw: Callable[[], Pa
             print(said(f"the same as a page, to read and to pass on: {words.relative(str(path))}"), file=sys.stderr)
 
 
-def _draw_page(report: model.Report, run: runfile.RunFile, reader: RecordReader, folder: Path) -> Path:
+def _draw_page(
+    report: model.Report, run: runfile.RunFile, reader: RecordReader, folder: Path, file: Path | None = None
+) -> Path:
     from floorit.report import page  # takes 0.03 s to import, which what draws no page need not wait for
 
-    return page.write(report, run, reader, folder)
+    return page.save(page.render(report, run, reader, folder), file or folder / page.NAME)
 
 
 def _name_of(command: list[str]) -> str:
@@ -350,11 +352,12 @@ def _report(options: argparse.Namespace) -> int:
     if options.trace is not None:
         return _draw_trace(folder, *build.load(folder, options.warmup), options.trace)
     report, run, reader = build.merge(folder, options.warmup, cores.spread)
-    if options.html:
+    if options.html is not None:
+        file = Path(options.html) if options.html else None
         try:
-            print(words.relative(str(_draw_page(report, run, reader, folder))))
+            print(words.relative(str(_draw_page(report, run, reader, folder, file))))
         except OSError as error:
-            raise OutputError(f"the page cannot be written: {error.strerror} ({folder})") from None
+            raise OutputError(f"the page cannot be written: {error.strerror} ({file or folder})") from None
     elif options.json:
         sys.stdout.buffer.write(model.to_json(report))
     elif options.markdown:

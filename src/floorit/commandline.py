@@ -22,6 +22,8 @@ _TAKE_VALUES = {
     "try": {"--out", "--steps", "--fix", "--vary", "--budget", "--risk", "--lang"},
     "tune": {"--out", "--steps", "--goal", "--allow", "--budget", "--batch-arg", "--lang"},
 }
+# Verbs that write a page where `--html` asks for it: their options that take a value, and how many folders they need.
+_PAGED = {"report": ({"--warmup", "--trace", "--lang"}, 1), "compare": ({"--fail-if", "--lang"}, 2)}
 _Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 _RUN_EXAMPLES = """\
@@ -72,7 +74,8 @@ with the same --out goes on.
 _REPORT_EXAMPLES = """\
 examples:
   floorit report floorit-runs/train-20261115-101500
-  floorit report --html                   writes report.html there
+  floorit report --html                   writes report.html into the run's folder
+  floorit report --html page.html floorit-runs/train-20261115-101500
   floorit report --markdown > result.md
   floorit report --lang zh-CN --html
   floorit report --csv floorit-runs/train-20261115-101500 > steps.csv
@@ -82,7 +85,8 @@ examples:
 _COMPARE_EXAMPLES = """\
 examples:
   floorit compare floorit-runs/train-20261115-101500 floorit-runs/train-20261116-093000
-  floorit compare --html compared.html before after     the same as a page
+  floorit compare --html before after                   the same as a page, after/compare.html
+  floorit compare --html compared.html before after     the same, written elsewhere
   floorit compare --json before after > compared.json
   floorit compare --fail-if slower=5% before after      for a check that nobody watches
 
@@ -118,7 +122,7 @@ def split(given: list[str]) -> tuple[list[str], list[str]]:
     """Our own words, and the user's command: it begins at `--`, at `-m`, or at the first word that is not an option."""
     takes_value = _TAKE_VALUES.get(given[0]) if given else None
     if takes_value is None:
-        return given, []
+        return _without_file(given), []
     own, at = given[:1], 1
     while at < len(given):
         word = given[at]
@@ -132,6 +136,26 @@ def split(given: list[str]) -> tuple[list[str], list[str]]:
         own.append(word)
         at += 1
     return own, []
+
+
+def _without_file(given: list[str]) -> list[str]:
+    """The same words, with `--html=` where the word after `--html` is a folder to be read and not the page's FILE.
+
+    It is a FILE where there are folders enough without it, or where it is called as a page is.
+    """
+    takes_value, needed = _PAGED.get(given[0] if given else "", (set(), 0))
+    at = given.index("--html") if "--html" in given and takes_value else len(given)
+    after = given[at + 1 : at + 2]
+    if not after or after[0].startswith("-"):
+        return given
+    folders = [
+        word
+        for place, word in enumerate(given[1:], 1)
+        if not word.startswith("-") and given[place - 1] not in takes_value and place != at + 1
+    ]
+    is_named_so = given[0] == "report" and after[0].endswith((".html", ".htm"))  # which may have no folder at all
+    is_file = len(folders) >= needed or is_named_so
+    return given if is_file else [*given[:at], "--html=", *given[at + 1 :]]
 
 
 def parser() -> argparse.ArgumentParser:
@@ -308,7 +332,7 @@ def _add_report(verbs: _Verbs) -> None:
     _add_warmup(report)
     form = report.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print report.json instead")
-    form.add_argument("--html", action="store_true", help="write the page, report.html in DIR, instead")
+    _add_html(form, "report.html in DIR")
     form.add_argument("--markdown", action="store_true", help="print tables for an issue or a sheet instead")
     form.add_argument("--csv", action="store_true", help="print every step with its phases instead")
     form.add_argument(
@@ -331,10 +355,16 @@ def _add_compare(verbs: _Verbs) -> None:
         "--fail-if", metavar="slower=N%", help="exit code 1 where B is surely slower than A by more than that"
     )
     form = compared.add_mutually_exclusive_group()
-    form.add_argument("--html", type=Path, metavar="FILE", help="write a page instead")
+    _add_html(form, "compare.html in B")
     form.add_argument("--json", action="store_true", help="as JSON")
     form.add_argument("--markdown", action="store_true", help="as tables for an issue or a sheet")
     compared.set_defaults(verb="compare")
+
+
+def _add_html(form: argparse._MutuallyExclusiveGroup, usual: str) -> None:
+    form.add_argument(
+        "--html", nargs="?", const="", metavar="FILE", help=f"write a page instead (if left out: {usual})"
+    )
 
 
 def _add_watch(verbs: _Verbs) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import msgspec
@@ -18,6 +19,7 @@ from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known
 from floorit.stats import Estimate
 
 _IGNORED = "setting-ignored"
+_BEYOND = 1.005  # times a bound: as much is the bound itself, reckoned in another way
 # Findings whose code can only be written anew, and the phase that it costs.
 _WRITTEN = {"python-bound": "other", "loss-bound": "loss"}
 
@@ -26,7 +28,7 @@ def advise(findings: list[Finding], known: Known) -> list[Finding]:
     """The findings with their fixes; what would not help stands under the first."""
     weighed = [(fix, _weighed(fix, known)) for fix in ALL]
     advised = [_advised(finding, weighed, known) for finding in findings]
-    advised = _causes_first(advised)
+    advised = verdict_first(_causes_first(advised))
     taken = {advice.code for finding in advised for advice in finding.fixes}
     useless = [
         NotAdvised(code=fix.code, reason=said)
@@ -51,6 +53,20 @@ def _causes_first(findings: list[Finding]) -> list[Finding]:
     others = [f for f in findings if f is not ignored]
     at = others.index(effect)
     return [*others[:at], cause, *others[at:]]
+
+
+def verdict_first(findings: list[Finding]) -> list[Finding]:
+    """A switch left on is what limits the step, unless turning it off gains less than what comes after it costs."""
+    verdict = next((f for f in findings if not _is_small_switch(f, findings)), None)
+    return [verdict, *(f for f in findings if f is not verdict)] if verdict is not None else findings
+
+
+def _is_small_switch(finding: Finding, findings: list[Finding]) -> bool:
+    """Whether all that turning it off could gain is known, and less than the bound of a cost that can be removed."""
+    if not finding.is_switch or not finding.fixes:
+        return False
+    most = max(fix.speedup.high if fix.speedup is not None else math.inf for fix in finding.fixes)
+    return any(f.bound is not None and f.bound > most and f.is_removable for f in findings)
 
 
 def sync_gains(points: list[SyncPoint], known: Known) -> list[SyncPoint]:
@@ -109,8 +125,13 @@ def _most(bound: float | None, fixes: list[FixAdvice], rewrite: Rewrite | None) 
 
 
 def _at_most(gain: Estimate, bound: float | None) -> Estimate:
-    """A fix for one cost alone gains no more than if that cost vanished, however unsure the steps are."""
-    return gain if bound is None else msgspec.structs.replace(gain, high=min(gain.high, max(bound, gain.value)))
+    """A fix for one cost alone gains no more than if that cost vanished, however unsure the steps are.
+
+    Not where it likely gains more than that, by what it frees besides: then the bound is not the end of it.
+    """
+    if bound is None or gain.value > _BEYOND * bound:
+        return gain
+    return msgspec.structs.replace(gain, high=min(gain.high, max(bound, gain.value)))
 
 
 def _rewrite(finding: Finding, known: Known) -> Rewrite | None:

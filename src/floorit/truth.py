@@ -89,7 +89,7 @@ class Truth(_Strict, frozen=True, kw_only=True):
     seed: str  # the write-up it comes from
     complaint: str
     verdict: dict[Scale, str]  # the code expected first
-    verdict_next: dict[Scale, str] | None = None  # and the one after it, where the first is but a switch left on
+    verdict_next: dict[Scale, str] | None = None  # and the one after it, where one of both is a switch left on
     data_sha256: str | None = None  # of the files of the CPU scale
     regimes: dict[str, Regime] = msgspec.field(name="regime", default_factory=dict)
     faults: list[Fault] = msgspec.field(name="fault")
@@ -100,7 +100,7 @@ class Truth(_Strict, frozen=True, kw_only=True):
         return [fault for fault in self.faults if scale in fault.scales and fault.regime in (None, regime)]
 
     def expected(self, scale: Scale, regime: str | None = None) -> list[str]:
-        """The codes of the first findings, in order."""
+        """The codes of the first findings; of a switch left on and a cost, that which costs more there comes first."""
         of = self if regime is None else self.regimes[regime]
         return [of.verdict[scale], *([of.verdict_next[scale]] if of.verdict_next else [])]
 

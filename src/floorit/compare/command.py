@@ -20,7 +20,7 @@ def run(options: argparse.Namespace) -> int:
     a, b = comparison.read(options.a), comparison.read(options.b)
     found = comparison.compare(a, b)
     if options.html is not None:
-        _write(page.render(found, a, b), options.html)
+        _write(page.render(found, a, b), Path(options.html) if options.html else options.b / page.NAME)
     elif options.json:
         sys.stdout.buffer.write(comparison.to_json(found))
     elif options.markdown:

@@ -18,6 +18,7 @@ from floorit.report.page import document
 from floorit.report.words import PHASES, relative
 from floorit.stats import Estimate
 
+NAME = "compare.html"  # in the folder of B, where no other file is named
 MOST_BINS = 150
 MOST_ROWS = 20  # of the table that stands for the chart
 _NARROWEST = math.log(1.1)  # how far the scale of speeds goes at least, to either side of 1

@@ -58,6 +58,16 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     rewrite: Rewrite | None = None
     not_advised: list[NotAdvised] = []
 
+    @property
+    def is_switch(self) -> bool:
+        """Whether it is something that helps to find errors, left on."""
+        return self.code == "debug-left-on"
+
+    @property
+    def is_removable(self) -> bool:
+        """Whether it is not the model's own work."""
+        return self.code not in ("compute-bound", "healthy")
+
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What a rule may look at."""

@@ -40,6 +40,11 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
     measured: Measured | None
     same_device: bool
 
+    @property
+    def agrees(self) -> bool:
+        """Whether the first findings are those that are expected, in whichever order."""
+        return sorted(self.expected) == sorted(self.given)
+
 
 def compare(report: Report, truth: Truth, folder: Path, scale: Scale, regime: str | None = None) -> Beside:
     """Lay the two side by side; `folder` has the case's source."""
@@ -106,8 +111,8 @@ def function_around(path: Path, line: int) -> range:
 
 def render(beside: Beside) -> RenderableType:
     """What is wrong with the case, fault by fault."""
-    wanted = ", then ".join(beside.expected)
-    agreed = f"as expected: {wanted}" if beside.expected == beside.given else f"not as expected, {wanted}"
+    wanted = " and ".join(beside.expected)
+    agreed = f"as expected: {wanted}" if beside.agrees else f"not as expected, {wanted}"
     table = Table(box=None, padding=(0, 1), show_header=True, header_style="dim", pad_edge=False)
     table.add_column("what is wrong with it", overflow="fold")
     table.add_column("in this report", no_wrap=True)
@@ -120,7 +125,7 @@ def render(beside: Beside) -> RenderableType:
         table.add_row("all of it", "", _gain(beside.measured.all_off))
     return Group(
         Text(),
-        Text.assemble(("truth    ", "dim"), (f"{beside.truth.case}: the verdict is {agreed}", "bold")),
+        Text.assemble(("truth    ", "dim"), (f"{beside.truth.case}: the findings are {agreed}", "bold")),
         Padding(Text(f'its author says: "{beside.truth.complaint}"'), (0, 0, 0, 9)),
         Text(),
         table,

@@ -7,7 +7,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from floorit.diagnose import Finding, FixAdvice, Rewrite
+from floorit.analyse.ledger import Line
+from floorit.diagnose import Finding, FixAdvice
 from floorit.diagnose.settings import word
 from floorit.errors import UsageError
 from floorit.fixes import asked
@@ -25,6 +26,7 @@ RISKS = {
     "order": "other order of data",
     "training": "changes training",
 }
+_NAMED = 0.02  # of a cost, that a line takes: less is chance
 _EFFORTS = {"a flag": "a setting", "a few lines": "a few lines", "a rewrite": "a rewrite"}
 
 
@@ -32,7 +34,7 @@ def render(findings: list[Finding]) -> list[RenderableType]:
     """The verdict in full, the others in a line each."""
     if not findings:
         return []
-    first = findings[0]
+    first, *others = findings
     table = Table.grid(padding=(0, 2, 0, 0))  # so that what wraps stays under what it belongs to
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -42,11 +44,18 @@ def render(findings: list[Finding]) -> list[RenderableType]:
         table.add_row("", Text(line))
     for what, says in _to_do(findings):
         table.add_row(what, says)
-    for finding in findings[1:]:
+    for finding in others:
         at = f"at {place(finding.where[0])}" if finding.where else ""
-        said = [weight(finding) or finding.title, at]
-        table.add_row("also", Text(f"{finding.code}: {', '.join(filter(None, said))}"))
+        table.add_row("also", Text(f"{finding.code}: {', '.join(filter(None, [in_brief(finding), at]))}"))
     return [table, Text()]
+
+
+def in_brief(finding: Finding) -> str:
+    """What it weighs, or what it is."""
+    least = (
+        f", at least {finding.share:.0%} of the step" if finding.share is not None and finding.share_is_least else ""
+    )
+    return weight(finding) or f"{finding.title}{least}"
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +64,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     promise: str
     speedup: Estimate  # of a rewrite, if what it replaces took half its time
+    finding: Finding  # that it is an answer to, the first of them
     fix: FixAdvice | None = None
 
     @property
@@ -67,6 +77,15 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
         except UsageError:
             return None
         return self.what
+
+    @property
+    def lines(self) -> list[Line]:
+        """Of a rewrite: the lines of the function that take time worth a name."""
+        rewrite = self.finding.rewrite
+        if self.fix is not None or rewrite is None:
+            return []
+        own = (rewrite.where.file, rewrite.where.function)
+        return [line for line in self.finding.where if (line.file, line.function) == own and line.share >= _NAMED]
 
 
 def _to_do(findings: list[Finding]) -> list[tuple[str, Text]]:
@@ -93,30 +112,48 @@ def in_vain(findings: list[Finding]) -> list[tuple[str, list[str]]]:
 
 
 def chosen(findings: list[Finding], most: int = MOST_ADVICE) -> list[Advice]:
-    """What promises most: an answer to the verdict is always among them, to a switch left on the first."""
-    first = findings[0]
-    answers = {fix.code for fix in first.fixes}
-    is_switch = first.code == "debug-left-on"
-    fixes = {fix.code: fix for finding in findings for fix in finding.fixes}
-    options = [
-        (
-            (not (is_switch and fix.code in answers), fix.risk == "training", -fix.speedup.value),
-            fix.code in answers,
-            Advice(what=set_to(fix), promise=promise(fix), speedup=fix.speedup, fix=fix),
-        )
-        for fix in fixes.values()
+    """What promises most, the best first: what changes training last, and an answer to the verdict among them."""
+    options = sorted([*_fixes(findings), *_rewrites(findings)], key=_rank)
+    first, best = findings[0], options[:most]
+    answers = [option for option in options if option.finding is first or option.fix in first.fixes]
+    if not any(option in answers for option in best):
+        best[most - 1 :] = answers[:1] or best[most - 1 :]
+    return best
+
+
+def _fixes(findings: list[Finding]) -> list[Advice]:
+    """Each once, as an answer to the first finding that it is advised for."""
+    answered = {fix.code: (fix, finding) for finding in reversed(findings) for fix in finding.fixes}
+    return [
+        Advice(what=set_to(fix), promise=promise(fix), speedup=fix.speedup, finding=finding, fix=fix)
+        for fix, finding in answered.values()
         if fix.speedup is not None and fix.speedup.value > CLAIMED
     ]
-    if first.rewrite is not None:
-        halved = first.rewrite.halved
-        what = f"rewrite {first.rewrite.where.function} ({place(first.rewrite.where)})"
-        advice = Advice(what=what, promise=_halved(first.rewrite), speedup=halved)
-        options.append(((True, False, -halved.value), True, advice))
-    options.sort(key=lambda option: (*option[:2], option[2].what))
-    best = options[:most]
-    if not any(answers_it for _, answers_it, _ in best):
-        best[most - 1 :] = [option for option in options if option[1]][:1] or best[most - 1 :]
-    return [advice for _, _, advice in best]
+
+
+def _rewrites(findings: list[Finding]) -> list[Advice]:
+    """What no switch makes faster."""
+    return [
+        Advice(
+            what=f"rewrite {of.where.function} ({place(of.where)})",
+            promise=f"at half its time: {speedup(of.halved)}; without it: {speedup(of.gone)}",
+            speedup=of.halved,
+            finding=finding,
+        )
+        for finding in findings
+        if (of := finding.rewrite) is not None
+    ]
+
+
+def _rank(advice: Advice) -> tuple[bool, float, bool, str]:
+    """By what is likely. What takes a change of the program comes after what can be tried without one against the same
+    cost, where that may gain as much."""
+    likely = advice.speedup.value
+    if advice.setting is None:
+        others = [other.speedup for other in _fixes([advice.finding]) if other.setting]
+        likely = min([likely, *(other.value for other in others if other.high * CLAIMED >= likely)])
+    changes_training = advice.fix is not None and advice.fix.risk == "training"
+    return changes_training, -likely, advice.setting is None, advice.what
 
 
 def _headed(head: str, lines: list[Text]) -> list[tuple[str, Text]]:
@@ -137,16 +174,12 @@ def promise(fix: FixAdvice) -> str:
     return f"{gain}({risk}; {effort}{memory}): {fix.summary}"
 
 
-def _halved(rewrite: Rewrite) -> str:
-    return f"{speedup(rewrite.halved)} if it took half its time, {speedup(rewrite.gone)} if none"
-
-
 def weight(finding: Finding) -> str:
     """How much of the step it is, and the most that could be gained."""
     if finding.share is None:
         return ""
     share = f"{finding.share:.0%} of the step"
-    if finding.bound is None or finding.code in ("compute-bound", "healthy"):
+    if finding.bound is None or not finding.is_removable:
         return ""  # the evidence says it, and nothing is to be gained
     more = " and what goes with it" if finding.bound * (1 - finding.share) > MORE else ""
     return f"{share}; without it{more} at most {finding.bound:.2f}x faster"

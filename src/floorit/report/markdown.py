@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Iterable, Sequence
 
 from floorit.analyse.floor import Floor
@@ -43,7 +44,7 @@ def render(report: Report) -> str:
         parts += section("Calls that blocked until the GPU was done", _syncs(report.syncs))
         parts += section("The model's parts", _parts(report.parts), f"By {report.parts_how}.")
         parts += section("What memory is for", _memory(report.memory), _of_memory(report.memory))
-        parts += section("Floor", _floor(report.floor))
+        parts += section("Floor", _floor(report.floor), _of_floor(report.floor))
         parts += section("Settings in force", _settings(report.settings))
     else:
         parts += section("What was found", _findings(report.findings))
@@ -165,11 +166,15 @@ def _findings(found: list[Finding]) -> str:
 
 
 def _fixes(found: list[Finding]) -> str:
-    """Of every finding its fixes, each once, and what is to be rewritten."""
+    """Of every finding its fixes, each once, and what is to be rewritten; what to do first comes first."""
     against: dict[tuple[str, ...], list[str]] = {}
-    for finding in found:
-        for row in [*map(_fix, finding.fixes), *([_rewrite(finding.rewrite)] if finding.rewrite is not None else [])]:
-            against.setdefault(row, []).append(finding.code)
+    order = (
+        [advice.fix or advice.finding.rewrite for advice in findings.chosen(found, most=sys.maxsize)] if found else []
+    )
+    answers = [(answer, finding) for finding in found for answer in (*finding.fixes, finding.rewrite) if answer]
+    for answer, finding in sorted(answers, key=lambda it: order.index(it[0]) if it[0] in order else len(order)):
+        row = _fix(answer) if isinstance(answer, FixAdvice) else _rewrite(answer)
+        against.setdefault(row, []).append(finding.code)
     rows = [(", ".join(codes), *row) for row, codes in against.items()]
     return table(("against", "change", "is", "predicted", "results", "effort"), rows)
 
@@ -182,7 +187,7 @@ def _fix(fix: FixAdvice) -> tuple[str, ...]:
 
 def _rewrite(rewrite: Rewrite) -> tuple[str, ...]:
     what = f"rewrite `{rewrite.where.function}` ({place(rewrite.where)})"
-    return what, "", f"{speedup(rewrite.halved)} if it took half its time", "as it is rewritten", "a rewrite"
+    return what, "", f"at half its time: {speedup(rewrite.halved)}", "as it is rewritten", "a rewrite"
 
 
 def _not_advised(found: list[Finding]) -> str:
@@ -298,6 +303,11 @@ def _floor(floor: Floor | None) -> str:
     estimated = any(rung.estimate for rung in floor.rungs)
     how = "an estimate; `floorit run --floor` measures it" if estimated else ""
     return table(("rung", "ms a step", "how"), [*rows, ("**gap**", f"**{floor.gap:.2f} times**", how)], right=(1,))
+
+
+def _of_floor(floor: Floor | None) -> str:
+    text = sentences.of_floor(floor) if floor is not None else ""
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _settings(settings: list[Setting]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from floorit.analyse.floor import WITHOUT_WAITING, Floor
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
 from floorit.analyse.job import Job
@@ -185,6 +186,20 @@ def of_kernels(gpu: Gpu) -> str:
     if gpu.dtype_shares:
         kinds += "; in " + ", ".join(f"{of.dtype} {of.share:.0%}" for of in gpu.dtype_shares if of.share >= SMALL)
     return kinds
+
+
+def of_floor(floor: Floor) -> str:
+    """What it leaves of a step, and so why a fix may gain more than the gap."""
+    if takes_only_data(floor):
+        taken = "where no GPU is watched, the floor takes only the data path away: all other work stays in it"
+    else:
+        taken = "in the floor the GPU never waits: its own work stays in it"
+    return f"{taken}, and a fix that makes that less can gain more than the gap"
+
+
+def takes_only_data(floor: Floor) -> bool:
+    """Whether nothing is known of a step but what it is without its data: there is no GPU, or none was watched."""
+    return all(rung.name != WITHOUT_WAITING for rung in floor.rungs)
 
 
 def costly_lines(ledger: list[Entry], most: int) -> list[tuple[float, str, Line]]:

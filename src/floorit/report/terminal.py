@@ -187,7 +187,9 @@ def _floor(floor: Floor) -> RenderableType:
     measured = "" if not any(rung.estimate for rung in floor.rungs) else " (an estimate; --floor measures it)"
     gap = f"a step takes {floor.gap:.2f} times its floor{measured}"
     limit = [Text(f"  {LIMIT}: {floor.limit.how}", style="dim")] if floor.limit is not None else []
-    return Group(Text(f"floor: {' > '.join(rungs)}: {gap}"), *limit)
+    return Group(
+        Text(f"floor: {' > '.join(rungs)}: {gap}"), Text(f"  {sentences.of_floor(floor)}", style="dim"), *limit
+    )
 
 
 def _at(where: list[Line]) -> str:

@@ -76,8 +76,20 @@ def interval(estimate: Estimate) -> str:
 
 def speedup(estimate: Estimate) -> str:
     """A predicted speed-up: from the least that is sure to the most that is possible."""
-    low, high = f"{estimate.low:.2f}", f"{estimate.high:.2f}"
-    return f"{high}x as fast" if low == high else f"{low} to {high}x as fast, likely {estimate.value:.2f}"
+    low, likely, high = (f"{value:.2f}" for value in (estimate.low, estimate.value, estimate.high))
+    if low == high:
+        return f"{high}x as fast"
+    if likely == high:  # the cost likely goes whole: there is no more to be had
+        return f"likely {likely}x as fast, at least {low}"
+    return f"at least {low}x as fast, at most {high}" if likely == low else f"{low} to {high}x as fast, likely {likely}"
+
+
+def around(estimate: Estimate) -> str:
+    """What is sure and what is possible, to stand beside what is likely."""
+    low, likely, high = (f"{value:.2f}" for value in (estimate.low, estimate.value, estimate.high))
+    if likely not in (low, high):
+        return f"{low} to {high}"
+    return "" if low == high else f"at least {low}" if likely == high else f"at most {high}"
 
 
 def place(line: Line) -> str:

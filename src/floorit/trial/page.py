@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from floorit.report.page import document, save
+from floorit.report.page import NAME, document, save
 from floorit.stats import Estimate
 from floorit.trial import statistics, table
 from floorit.trial.attempt import Result
@@ -61,7 +61,7 @@ def draw(rows: list[Row], best: Row | None, command: Sequence[str], folder: Path
     """Write a page of changes."""
     usual = {"lead": None, "nothing": "nothing was proven faster"}
     values = {**usual, **values, "rows": rows, "best": best, "command": shlex.join(command), "folder": str(folder)}
-    return save(document.document("changes.html", values, {"changes": rows}), folder)
+    return save(document.document("changes.html", values, {"changes": rows}), folder / NAME)
 
 
 def _options(outcome: Outcome) -> list[str]:

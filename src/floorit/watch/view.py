@@ -236,7 +236,7 @@ def _found(scene: Scene, is_low: bool) -> list[RenderableType]:
     if report is None or not report.findings or report.run is None:
         return []
     report = with_short_paths(report)
-    first, run = report.findings[0], report.run
+    (first, *others), run = report.findings, report.run
     assert run is not None
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True, min_width=8)
@@ -246,8 +246,8 @@ def _found(scene: Scene, is_low: bool) -> list[RenderableType]:
         table.add_row("", Text(said))
     for at, advice in enumerate(findings.chosen(report.findings)[:2]):
         table.add_row("" if at else "to do", Text.assemble((advice.what, "bold"), f"  {advice.promise}"))
-    for finding in report.findings[1:3]:
-        table.add_row("also", Text(f"{finding.code}: {findings.weight(finding) or finding.title}"))
+    for finding in others[:2]:
+        table.add_row("also", Text(f"{finding.code}: {findings.in_brief(finding)}"))
     basis = f"by {scene.report_steps:,} steps, {run.warmup_steps} of them warm-up"
     table.add_row("", Text(basis + ("" if run.steady else "; not steady yet"), style="dim"))
     return [table]

@@ -12,16 +12,11 @@ from floorit.runfile import RunFile
 NAME = "report.html"
 
 
-def write(report: Report, run: RunFile, reader: RecordReader, folder: Path) -> Path:
-    """Draw the page of a run in its folder; where it is."""
-    return save(render(report, run, reader, folder), folder)
-
-
-def save(html: str, folder: Path) -> Path:
-    """Write a page, whole or not at all."""
-    partial = folder / (NAME + ".part")
+def save(html: str, file: Path) -> Path:
+    """Write a page, whole or not at all; where it is."""
+    partial = file.with_name(file.name + ".part")
     partial.write_text(html, encoding="utf-8")
-    return partial.replace(folder / NAME)
+    return partial.replace(file)
 
 
 def render(report: Report, run: RunFile, reader: RecordReader, folder: Path) -> str:

@@ -20,7 +20,7 @@ from floorit.report.model import Missing, Report
 from floorit.report.page import listing, samples, series
 from floorit.report.page.samples import Samples
 from floorit.report.page.series import Steps
-from floorit.report.words import IDLE, PHASES
+from floorit.report.words import IDLE, PHASES, around
 from floorit.runfile import RunFile
 from floorit.stats import seconds
 
@@ -77,16 +77,20 @@ def _course(trained: trainings.Trained, reader: RecordReader) -> Course | str:
 def values(report: Report, run: RunFile, seen: Seen) -> dict[str, Any]:
     """What the template is filled with."""
     short = paths.with_short_paths(report)
+    shown = _listing(report, seen.started)
     return {
         "report": short,
         "command": shlex.join(report.program.command),
         "started": seen.started,
         "phases": PHASES,
         "causes": IDLE,
+        "of_floor": sentences.of_floor(report.floor) if report.floor else None,
+        "takes_only_data": sentences.takes_only_data(report.floor) if report.floor else False,
         "floor_command": _command(report, "run", "--floor") if report.floor and not run.floor else None,
         "again": shlex.join(["floorit", "report", "--html", report.record]),
         "ledger": sorted(short.ledger, key=lambda entry: -entry.share),
-        "listing": _listing(report, seen.started),
+        "listing": shown,
+        "source": {(file.path, row.number): row.text for file in shown for row in file.rows if row.text},
         "missing": sentences.by_reason(_missing(report, seen)),
         "parts": sorted(short.parts[:-1], key=lambda part: -part.seconds) + short.parts[-1:],
         "memory": _memory(report),
@@ -101,15 +105,18 @@ def values(report: Report, run: RunFile, seen: Seen) -> dict[str, Any]:
 def _advised(report: Report) -> dict[str, Any]:
     """What was found and what to do."""
     told = {"set_to": findings.set_to, "promise": findings.promise, "weight": findings.weight}
+    told |= {"in_brief": findings.in_brief, "around": around}
     if not report.findings:
         return {**told, "first": None, "is_out_of_memory": False, "advice": [], "nothing": None, "in_vain": []}
     first, advice = report.findings[0], findings.chosen(report.findings, MOST_ADVICE)
     return {
         **told,
         "first": first,
+        "left_on": [finding for finding in report.findings[1:] if finding.is_switch],
         "is_out_of_memory": first.code == "out-of-memory",
         "advice": [(item, _proof(item, report)) for item in advice],
-        "provable": next((_proof(item, report) for item in advice if item.setting), None),
+        "provable": next((item for item in advice if item.setting), None),
+        "prove": lambda item: _proof(item, report),
         "rerun": _command(report, "run"),
         "nothing": findings.NOTHING if not advice and findings.promises_nothing(report.findings) else None,
         "in_vain": findings.in_vain(report.findings),
