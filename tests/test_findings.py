@@ -55,13 +55,15 @@ def given(*of: Finding) -> list[str]:
 
 def test_a_switch_that_costs_little_is_not_the_verdict() -> None:
     switch = found("debug-left-on", None, ANOMALY)
-    assert [f.code for f in plan.verdict_first([switch, LOSS, LOGS])] == ["loss-bound", "debug-left-on", "logging-bound"]
+    shown = plan.verdict_first([switch, LOSS, LOGS])
+    assert [f.code for f in shown] == ["loss-bound", "debug-left-on", "logging-bound"]
 
 
 @pytest.mark.parametrize(
     ("switch", "cost"),
     [
         (found("debug-left-on", None, fix("anomaly", times(2.0, 2.0, 3.3))), LOSS),  # it costs more than the loss
+        (found("debug-left-on", None, fix("anomaly", times(1.2, 1.2, plan.LITTLE))), LOSS),  # a fifth of the step
         (found("debug-left-on", None), LOSS),  # what it costs is not known
         (found("debug-left-on", None, fix("anomaly", None)), LOSS),
         (found("debug-left-on", None, ANOMALY), found("compute-bound", 9.0)),  # which nothing removes

@@ -138,7 +138,7 @@ def test_above_the_fold_stands_what_to_do_first(record: Record) -> None:
     switch = found("debug-left-on", 0.1, None, gain("anomaly", 1.11, value=False))
     cost, other = found("loss-bound", 0.4, 1.7, None), found("logging-bound", 0.2, 1.3, gain("log-every", 1.2, value=3))
     by_hand = msgspec.structs.replace(other, fixes=[msgspec.structs.replace(other.fixes[0], by_hand=True)])
-    shown = Parsed(record.html(findings=[switch, cost, by_hand]))
+    shown = Parsed(record.html(findings=[cost, switch, by_hand]))
     first = re.sub(r"\s+", " ", shown.words.partition("The best first")[0])
     in_order = (
         *("Verdict loss-bound", "40%", "Also: debug-left-on it is, at debug-left-on.py:4", "1.20"),

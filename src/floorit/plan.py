@@ -19,6 +19,7 @@ from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known
 from floorit.stats import Estimate
 
 _IGNORED = "setting-ignored"
+LITTLE = 1.25  # a switch that takes a fifth of the step comes first, whatever else there is
 _BEYOND = 1.005  # times a bound: as much is the bound itself, reckoned in another way
 # Findings whose code can only be written anew, and the phase that it costs.
 _WRITTEN = {"python-bound": "other", "loss-bound": "loss"}
@@ -56,17 +57,17 @@ def _causes_first(findings: list[Finding]) -> list[Finding]:
 
 
 def verdict_first(findings: list[Finding]) -> list[Finding]:
-    """A switch left on is what limits the step, unless turning it off gains less than what comes after it costs."""
+    """A switch left on is turned off before all else, unless that gains little and less than another cost takes."""
     verdict = next((f for f in findings if not _is_small_switch(f, findings)), None)
     return [verdict, *(f for f in findings if f is not verdict)] if verdict is not None else findings
 
 
 def _is_small_switch(finding: Finding, findings: list[Finding]) -> bool:
-    """Whether all that turning it off could gain is known, and less than the bound of a cost that can be removed."""
+    """Whether all that turning it off could gain is known to be little, and a cost that can be removed may be more."""
     if not finding.is_switch or not finding.fixes:
         return False
     most = max(fix.speedup.high if fix.speedup is not None else math.inf for fix in finding.fixes)
-    return any(f.bound is not None and f.bound > most and f.is_removable for f in findings)
+    return most < LITTLE and any(f.bound is not None and f.bound > most and f.is_removable for f in findings)
 
 
 def sync_gains(points: list[SyncPoint], known: Known) -> list[SyncPoint]:
