@@ -57,7 +57,7 @@ def optimizer_made(heat: Heat, source: Source) -> ast.AST | None:
         return None
     for call in source.all(ast.Call):
         is_meant = last_word(call.func) in _OPTIMIZERS and source.name(call.func).startswith("torch.optim.")
-        if is_meant and not _has_few_tensors(call):
+        if is_meant and not _has_few_tensors(call) and heat.of(source, call) is not Place.EVALUATION:
             return call
     return None
 

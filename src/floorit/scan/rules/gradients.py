@@ -235,6 +235,7 @@ RULES = (
         costs="all that forward saved stays in memory until the next step has its own",
         instead="`backward()`",
         unsafe="where a state of one step goes into the next, detach it first",
+        is_tentative=True,
         match=_retains,
     ),
     Rule(

@@ -16,6 +16,7 @@ from floorit.scan.source import Source, argument, dotted, is_constant, last_word
 
 _MANY = 16  # workers: beyond it the one process that receives their batches is seldom kept waiting by them
 _IN_MEMORY = "TensorDataset"
+_MAKES_ANEW = ("numpy", "float", "double", "index_select")
 _DATA = re.compile(r"(?:.*_)?(?:data|dataset|ds|trainset|set)", re.IGNORECASE)
 _WORKERS = re.compile(
     r"(?:n_?|num_?|data_?|loader_?|dataloader_?|train_?)*(?:workers|cpu_workers)(?:_per_\w+)?", re.IGNORECASE
@@ -108,19 +109,32 @@ def _no_pin(scene: Scene) -> Iterator[Match]:
             continue
         if loader.workers == 0:
             continue  # it would be one more copy in the training process
-        if any(program.first(_made_array) is not None for program in loader.programs):
+        if any(program.first(_made_anew) is not None for program in loader.programs):
             continue
         yield Match(loader.call, edits=_pinned(scene, loader, given))
 
 
-def _made_array(heat: Heat, source: Source) -> ast.AST | None:
-    """Where batches are made arrays before they are moved: they lie elsewhere then."""
-    for call in source.methods.get("numpy", []):
+def _made_anew(heat: Heat, source: Source) -> ast.AST | None:
+    """Where batches are made arrays, or cast, before they are moved: they lie elsewhere then."""
+    for call in (call for name in _MAKES_ANEW for call in source.methods.get(name, [])):
         loop = heat.training_loop(source, call)
         assert isinstance(call.func, ast.Attribute)
-        if isinstance(loop, ast.For) and first_name(call.func.value) in batch_names(loop):
+        name = first_name(call.func.value)
+        if isinstance(loop, ast.For) and name in batch_names(loop) and not _is_moved_before(source, call, name):
             return call
     return None
+
+
+def _is_moved_before(source: Source, call: ast.Call, name: str) -> bool:
+    """Whether what has a name in the same function is moved above a call, or in it."""
+    moves = (move for attribute in ("to", "cuda") for move in source.methods.get(attribute, []))
+    return any(
+        move.lineno < call.lineno or move in ast.walk(call.func)
+        for move in moves
+        if isinstance(move.func, ast.Attribute)
+        and first_name(move.func.value) == name
+        and source.function(move) is source.function(call)
+    )
 
 
 def _pinned(scene: Scene, loader: Loader, given: ast.expr | None) -> tuple[Edit, ...]:
@@ -241,6 +255,7 @@ RULES = (
         risk="order",
         fix="workers",
         finding="setting-ignored",
+        is_tentative=True,
         match=_fixed,
     ),
     Rule(

@@ -23,9 +23,19 @@ def _data_parallel(scene: Scene) -> Iterator[Match]:
         return
     for call in scene.calls(Place.ONCE):
         is_meant = scene.name(call.func) in _DATA_PARALLEL and scene.settings.is_reached(scene.source, call)
-        if is_meant and not _is_asked_for(scene, call) and not _evaluates(scene, call):
+        is_unasked = not _is_asked_for(scene, call) and not _is_over_one(scene, call)
+        if is_meant and is_unasked and not _evaluates(scene, call):
             yield Match(call)
             return
+
+
+def _is_over_one(scene: Scene, call: ast.Call) -> bool:
+    """Whether it is given GPUs by a setting that names one: `--gpu_ids 0`. Over one it only passes on."""
+    given = argument(call, "device_ids", 1)
+    options = scene.project.entries.options.get(last_word(given), []) if given is not None else []
+    if isinstance(given, (ast.List, ast.Tuple)):
+        return len(given.elts) == 1
+    return bool(options) and all(isinstance(o.value, (str, int)) and "," not in str(o.value) for o in options)
 
 
 def _evaluates(scene: Scene, call: ast.Call) -> bool:

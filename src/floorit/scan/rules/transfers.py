@@ -349,6 +349,7 @@ RULES = (
         instead="`pin_memory=True` for the loader",
         fix="pin",
         finding="transfer-bound",
+        is_tentative=True,
         match=_in_vain,
     ),
 )
