@@ -126,7 +126,7 @@ class Programs:
         found = list(_entries(project, heat))
         others = {entry for entry, _ in found if is_run(entry) and not _leads_to_training(project, heat, entry)}
         entries = [(entry, reached) for entry, reached in found if entry not in others]
-        everything = frozenset(s for s in project.sources if not _has_other_purpose(s) and s not in others)
+        everything = frozenset(s for s in project.sources if not _serves_others(project, s) and s not in others)
         if any(reached is None and is_run(entry) for entry, reached in entries):
             entries = [(entry, reached) for entry, reached in entries if is_run(entry)]  # it imports the others
         kept: _Found = {}
@@ -144,6 +144,12 @@ class Programs:
         """Those that a file is part of; those that it may be part of, if that is all that is known."""
         found = [] if _is_test(source) else self._of.get(source, [])
         return [program for program in found if program.is_sure] or found
+
+
+def _serves_others(project: Project, source: Source) -> bool:
+    """Whether a file is there to export, convert or show something, or only such files import it."""
+    importers = [one for one in project.sources if source in project.imported(one)]
+    return _has_other_purpose(source) or (bool(importers) and all(map(_has_other_purpose, importers)))
 
 
 def _samples_again(source: Source) -> bool:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from floorit.scan.guards import trains
-from floorit.scan.programs import Programs
+from floorit.scan.programs import Programs, is_run
 from floorit.scan.project import Class, Function, Project
 from floorit.scan.settings import Settings
 from floorit.scan.source import Source, dotted, is_constant, last_word
@@ -23,7 +23,7 @@ _DESCRIBES = re.compile("docstring|dataclass|total_ordering")  # decorators that
 _ASKS = ("isinstance", "issubclass", "super")
 _OF_SETTINGS = re.compile(r".*(?:config|cfg|settings|options).*", re.IGNORECASE)  # files
 _LONG = 5  # letters of a name that is no word of every file
-_CALLED_BY_NAME = frozenset(("Fire", "eval", "globals"))
+_CALLED_BY_NAME = ("Fire",)  # what calls any function of a file that the command line names
 
 
 class Tables:
@@ -58,13 +58,13 @@ class Tables:
         is_text = function.name in self._texts and not trains(function.name)  # split="train"
         if function.decorators or function.name == "main" or is_text:
             return False
-        if self._may_be_looked_up(function) or not function.source.words.isdisjoint(_CALLED_BY_NAME):
+        called = (call.func for call in function.source.all(ast.Call))
+        if self._may_be_looked_up(function) or any(dotted(one).endswith(_CALLED_BY_NAME) for one in called):
             return False
         mentions = (
             (source, node)
             for source, node in self._mentions.get(function.name, ())
-            if function.node not in source.around(node)
-            and self._project.find(source, source.name(node)) in (function, None)
+            if function.node not in source.around(node) and self._project.find(source, source.name(node)) is function
         )
         return all(self._is_in_vain(*mention, {function.name}, asked) for mention in mentions)
 
@@ -83,7 +83,23 @@ class Tables:
             return True
         if not self._programs.of(source) or not self._settings.is_reached(source, node):
             return True
+        if self._is_kept_in_vain(source, node, asked):
+            return True
         return any(one in asked or self._is_out(one, asked) for one in self.definitions(source, node))
+
+    def _is_kept_in_vain(self, source: Source, node: ast.AST, asked: frozenset[Class | Function]) -> bool:
+        """`_spectrum = Spectrum()` of a file in which only functions name it that no program comes to."""
+        statement = source.statement(node)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if not isinstance(target, ast.Name) or source.parents[statement] is not source.tree or is_run(source):
+            return False
+        others = (one for one in self._project.sources if source in self._project.imported(one))
+        if any(target.id in one.words for one in others):
+            return False
+        named = (name for name in source.all(ast.Name) if name.id == target.id and name is not target)
+        return all(
+            any(one in asked or self._is_out(one, asked) for one in self.definitions(source, name)) for name in named
+        )
 
     def definitions(self, source: Source, node: ast.AST) -> list[Class | Function]:
         """The classes that a node stands in, and the function that stands in a file by itself."""
