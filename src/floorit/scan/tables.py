@@ -72,7 +72,9 @@ class Tables:
         """Where a class is named, and not only described, or by itself or its kin."""
         nodes = {other.node for other in kin}
         for source, node in self._mentions.get(one.name, ()):
-            if not _is_described(source, node) and nodes.isdisjoint(source.around(node)):
+            found = self._project.find(source, source.name(node))
+            is_namesake = isinstance(found, Class) and found not in kin
+            if not is_namesake and not _is_described(source, node) and nodes.isdisjoint(source.around(node)):
                 yield source, node
 
     def _is_in_vain(

@@ -16,7 +16,7 @@ from floorit.scan.source import Source, argument, dotted, is_constant, last_word
 
 _MANY = 16  # workers: beyond it the one process that receives their batches is seldom kept waiting by them
 _IN_MEMORY = "TensorDataset"
-_MAKES_ANEW = ("numpy", "float", "double", "index_select")
+_MAKES_ANEW = ("numpy", "float", "double", "type", "index_select")
 _DATA = re.compile(r"(?:.*_)?(?:data|dataset|ds|trainset|set)", re.IGNORECASE)
 _WORKERS = re.compile(
     r"(?:n_?|num_?|data_?|loader_?|dataloader_?|train_?)*(?:workers|cpu_workers)(?:_per_\w+)?", re.IGNORECASE
@@ -32,8 +32,17 @@ def _no_workers(scene: Scene) -> Iterator[Match]:
     for loader in _training(scene):
         if _is_number(loader.workers) and loader.workers == 0 and loader.does_work and not _repeats(scene, loader):
             given = loader.given("num_workers")
+            if is_constant(given, 0) and _has_others(scene, loader):
+                continue
             is_setting = given is not None and not isinstance(given, ast.Constant)
             yield Match(loader.call, "a training loader that has no workers by default" if is_setting else "")
+
+
+def _has_others(scene: Scene, loader: Loader) -> bool:
+    """Whether another loader beside it has workers: that this one has none was meant."""
+    inside = scene.source.function(loader.call)
+    others = (one for one in _training(scene) if scene.source.function(one.call) is inside)
+    return any(one.workers != 0 for one in others)
 
 
 def _repeats(scene: Scene, loader: Loader) -> bool:
@@ -69,6 +78,7 @@ def _no_persistent(scene: Scene) -> Iterator[Match]:
             continue
         if (
             not _is_made_anew(scene, loader.call)
+            and not _is_begun_once(scene, loader)
             and not _is_changed(scene, loader)
             and any(program.takes_several_passes for program in loader.programs)
         ):
@@ -95,6 +105,24 @@ def _is_made_anew(scene: Scene, call: ast.Call) -> bool:
     return bool(callers) and all(any(scene.heat.loops_around(where, one)) for where, one in callers)
 
 
+def _is_begun_once(scene: Scene, loader: Loader) -> bool:
+    """`batches = iter(loader)` before all loops, and nothing else that goes through it."""
+    made = scene.source.parents.get(loader.call)
+    target = dotted(made.targets[0]) if isinstance(made, ast.Assign) else ""
+    read = [node for node in scene.source.all(ast.Name) if node.id == target and isinstance(node.ctx, ast.Load)]
+    begun = [name for name in read if _is_begun(scene.source.parents.get(name))]
+    others = [name for name in read if name not in begun and not _is_asked_size(scene.source.parents.get(name))]
+    return bool(begun) and not others and not any(_is_in_loop(scene.source, name) for name in begun)
+
+
+def _is_begun(around: ast.AST | None) -> bool:
+    return isinstance(around, ast.Call) and last_word(around.func) in ("iter", "enumerate", "cycle")
+
+
+def _is_asked_size(around: ast.AST | None) -> bool:
+    return isinstance(around, ast.Attribute) or (isinstance(around, ast.Call) and last_word(around.func) == "len")
+
+
 def _short_prefetch(scene: Scene) -> Iterator[Match]:
     for loader in _training(scene):
         if is_constant(loader.given("prefetch_factor"), 1):
@@ -105,6 +133,8 @@ def _no_pin(scene: Scene) -> Iterator[Match]:
     for loader in _training(scene):
         given = loader.given("pin_memory")
         is_off = loader.lacks("pin_memory") or scene.settings.value(scene.source, given) is False
+        if given is not None and _PLACES.fullmatch(last_word(given)):
+            continue  # pinned wherever there is a GPU
         if not is_off or not any(program.uses_gpu for program in loader.programs) or _is_on_device(scene, loader):
             continue
         if loader.workers == 0:
@@ -180,6 +210,8 @@ def _is_changed(scene: Scene, loader: Loader) -> bool:
     """Whether the dataset is told something between epochs, which workers that are kept would not hear of."""
     if any("set_epoch" in owner.methods for owner in loader.classes):
         return True
+    if any(_sets_dataset(one) and _is_in_loop(scene.source, one) for one in scene.source.all(ast.Assign)):
+        return True
     for program in loader.programs:
         for source in program.sources:
             if any(
@@ -192,6 +224,13 @@ def _is_changed(scene: Scene, loader: Loader) -> bool:
 
 def _is_in_loop(source: Source, node: ast.AST) -> bool:
     return any(isinstance(here, (ast.For, ast.While)) for here in source.around(node))
+
+
+def _sets_dataset(assignment: ast.Assign) -> bool:
+    """`train_set.adjust = False`"""
+    target = assignment.targets[0]
+    owner = last_word(target.value) if isinstance(target, ast.Attribute) else ""
+    return bool(_DATA.fullmatch(owner)) and not evaluates(owner)
 
 
 def _tells_dataset(call: ast.Call) -> bool:

@@ -55,7 +55,7 @@ def _no_autocast(scene: Scene) -> Iterator[Match]:
 
 
 def _has_own_kernels(scene: Scene, program: Program) -> bool:
-    return program.names(_OWN_KERNELS) or program.has(*_built(scene))
+    return program.names(_OWN_KERNELS) or program.has("BCELoss", "binary_cross_entropy") or program.has(*_built(scene))
 
 
 def _built(scene: Scene) -> tuple[str, ...]:
