@@ -22,7 +22,7 @@ _IMPORTS = frozenset("import_module __import__ instantiate locate".split())
 _DESCRIBES = re.compile("docstring|dataclass|total_ordering")  # decorators that only add to a class
 _ASKS = ("isinstance", "issubclass", "super")
 _OF_SETTINGS = re.compile(r".*(?:config|cfg|settings|options).*", re.IGNORECASE)  # files
-_LONG = 5  # letters of a name that is no word of every file
+_LONG = 3  # letters of a name that is no word of every file
 _CALLED_BY_NAME = ("Fire",)  # what calls any function of a file that the command line names
 
 
@@ -176,12 +176,12 @@ class Tables:
 
     @cached_property
     def _texts(self) -> set[str]:
-        """Texts that may be the name of a class or function."""
+        """Texts that may be the name of a class or function; not the keys of tables, which are looked at one by one."""
         found: set[str] = set()
         for source in self._project.sources:
-            found.update(
-                c.value for c in source.all(ast.Constant) if isinstance(c.value, str) and c.value.isidentifier()
-            )
+            keys = {key for table in source.all(ast.Dict) for key in table.keys}
+            texts = (c for c in source.all(ast.Constant) if isinstance(c.value, str) and c.value.isidentifier())
+            found.update(str(text.value) for text in texts if text not in keys)
         return found
 
     @cached_property
