@@ -136,7 +136,8 @@ class Programs:
         if any(reached is None and is_run(entry) for entry, reached in entries):
             entries = [(entry, reached) for entry, reached in entries if is_run(entry)]  # it imports the others
         elif any(is_run(entry) and reached & heat.training for entry, reached in entries if reached is not None):
-            entries = [(entry, reached) for entry, reached in entries if _does_anything(entry)]  # others are left over
+            named = {word for source in project.sources for name in source.imports.values() for word in name.split(".")}
+            entries = [(e, reached) for e, reached in entries if _does_anything(e) or e.path.stem in named]
         entries = [
             (entry, reached)
             for entry, reached in entries
