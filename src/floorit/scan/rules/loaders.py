@@ -102,7 +102,13 @@ def _is_made_anew(scene: Scene, call: ast.Call) -> bool:
         return True
     inside = source.function(call)
     callers = scene.heat.callers.get(scene.project.functions[inside], []) if inside is not None else []
-    return bool(callers) and all(any(scene.heat.loops_around(where, one)) for where, one in callers)
+    around = [[loop for _, loop in scene.heat.loops_around(where, one)] for where, one in callers]
+    return any(map(_counts_epochs, (loop for loops in around for loop in loops))) or (bool(around) and all(around))
+
+
+def _counts_epochs(loop: ast.AST) -> bool:
+    """`for epoch in …:`"""
+    return isinstance(loop, ast.For) and "epoch" in last_word(loop.target).lower()
 
 
 def _is_begun_once(scene: Scene, loader: Loader) -> bool:
