@@ -13,5 +13,5 @@ def normal(x):
     return x * 2
 
 
-def spectrum_of(path):
-    return _spectrum(path)
+def spectrum():
+    return _spectrum
