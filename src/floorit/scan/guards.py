@@ -49,6 +49,9 @@ class Values(Protocol):
     def assigned(self, name: ast.Name, /) -> ast.expr | None:
         """What a name is set to, if it is set once."""
 
+    def may_be_given(self, node: ast.expr, /) -> bool:
+        """Whether it is a parameter that is None unless it is given, and that some call gives."""
+
 
 Branch: TypeAlias = "tuple[ast.AST, bool]"  # an `if`, and whether its body or its else is meant
 
@@ -238,6 +241,9 @@ class _Plain:
     def assigned(self, name: ast.Name, /) -> ast.expr | None:
         return None
 
+    def may_be_given(self, node: ast.expr, /) -> bool:
+        return self._values.may_be_given(node)
+
 
 def _asks_for_own_class(test: ast.expr) -> bool:
     """`isinstance(sampler, LossAwareSampler)`: one of several that the project has; not what torch or Python has."""
@@ -279,7 +285,7 @@ def _compared(test: ast.Compare, values: Values) -> tuple[When, When]:
             taken, other = (When.EVALUATING, When.ALWAYS) if evaluates else (When.ALWAYS, When.EVALUATING)
             return (taken, other) if equal else (other, taken)
     if any(isinstance(side, ast.Constant) and side.value is None for side in (test.left, *test.comparators)):
-        return When.ALWAYS, When.ALWAYS
+        return (When.SELDOM, When.ALWAYS) if equal and values.may_be_given(test.left) else (When.ALWAYS, When.ALWAYS)
     words = _words_of(last_word(_counted(test.left)))
     if words and _COUNTS.fullmatch(words[-1]):
         if equal or isinstance(test.ops[0], (ast.Lt, ast.LtE)):

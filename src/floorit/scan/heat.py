@@ -20,7 +20,7 @@ from floorit.scan.guards import (
     studies,
 )
 from floorit.scan.project import Class, Function, Project, is_own
-from floorit.scan.source import COMPREHENSIONS, Source, argument, last_word
+from floorit.scan.source import COMPREHENSIONS, Source, argument, is_constant, last_word
 
 _OPTIMIZER = re.compile(r"opt|optim\w*|opt_\w+|\w*_opt|\w*optim\w*|scaler", re.IGNORECASE)
 _SCHEDULER = re.compile(r"sched|lr", re.IGNORECASE)
@@ -55,8 +55,10 @@ class Place(Enum):
 class _Values:
     """As guards ask for them."""
 
-    def __init__(self, source: Source, project: Project) -> None:
-        self._source, self._project = source, project
+    def __init__(
+        self, source: Source, project: Project, callers: dict[Function, list[tuple[Source, ast.Call]]]
+    ) -> None:
+        self._source, self._project, self._callers = source, project, callers
         self.branches: dict[ast.expr, tuple[When, When]] = {}
 
     def __call__(self, node: ast.expr, /) -> Value:
@@ -64,6 +66,15 @@ class _Values:
 
     def assigned(self, name: ast.Name, /) -> ast.expr | None:
         return self._project.set_once(self._source, name, name.id)
+
+    def may_be_given(self, node: ast.expr, /) -> bool:
+        inside = self._source.function(node)
+        if inside is None or not isinstance(node, ast.Name):
+            return False
+        function = self._project.functions[inside]
+        places = [number for number, name in enumerate(function.parameters) if name == node.id]
+        given = (argument(call, node.id, places[0]) for _, call in self._callers.get(function, ()) if places)
+        return any(one is not None and not is_constant(one, None) for one in given)
 
 
 class Heat:
@@ -111,7 +122,7 @@ class Heat:
 
     def _values_of(self, source: Source) -> _Values:
         if source not in self._values:
-            self._values[source] = _Values(source, self._project)
+            self._values[source] = _Values(source, self._project, self.callers)
         return self._values[source]
 
     def is_in_step(self, source: Source, node: ast.AST) -> bool:
@@ -318,9 +329,13 @@ class Heat:
                 if self.of(function.source, call) is not place:
                     continue
                 for reached in self._reached(function.source, call):
-                    if reached not in found and reached not in self._evaluating:
+                    if reached not in found and reached not in self._evaluating and not self._makes_module(reached):
                         found.add(reached)
                         stack.append(reached)
+
+    def _makes_module(self, function: Function) -> bool:
+        """A model makes its parts once, whatever seems to call it."""
+        return function.name == "__init__" and function.owner is not None and self._project.is_module(function.owner)
 
     def _datasets(self) -> Iterator[Function]:
         project = self._project

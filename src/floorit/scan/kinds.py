@@ -10,7 +10,7 @@ from typing import Protocol
 
 from floorit.scan.heat import BACKWARD, Heat
 from floorit.scan.project import OF_TENSORS, Function, Project
-from floorit.scan.source import Source, argument, dotted, has_stars, last_word
+from floorit.scan.source import COMPREHENSIONS, Source, argument, dotted, has_stars, last_word
 
 _PASSES = 2  # over the assignments of a function: what is used above may be set below, in a loop
 _MODEL = re.compile(
@@ -255,6 +255,10 @@ class Kinds:
 
     def _kind(self, source: Source, node: ast.AST, names: Lookup) -> Kind | None:
         if isinstance(node, ast.Name):
+            through = _turned(source, node)
+            if through is not None:
+                kind = self._kind(source, through, names)
+                return _part(kind) if kind is not None else None
             return names.get(node.id)
         if isinstance(node, ast.Attribute):
             if node.attr in _PLAIN:
@@ -399,6 +403,23 @@ def _turns(target: ast.expr, iterated: ast.expr) -> Iterator[tuple[ast.expr, ast
             yield from _turns(part, value)
     else:
         yield target, iterated
+
+
+def _turned(source: Source, name: ast.Name) -> ast.expr | None:
+    """What a comprehension goes through whose name that is, whatever has the name outside of it."""
+    for here in source.around(name):
+        if isinstance(here, ast.stmt):
+            return None
+        if isinstance(here, COMPREHENSIONS):
+            for generator in here.generators:
+                is_set = any(isinstance(part, ast.Name) and part.id == name.id for part in ast.walk(generator.target))
+                if is_set and not _is_within(source, name, generator.iter):
+                    return generator.iter
+    return None
+
+
+def _is_within(source: Source, node: ast.AST, around: ast.AST) -> bool:
+    return node is around or around in source.around(node)
 
 
 def _part(kind: Kind) -> Kind:

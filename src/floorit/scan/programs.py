@@ -24,6 +24,12 @@ _GPU = re.compile(r".*cuda.*|gpus?|gpu_ids?|(?:\w+_)?device|Accelerator|Lightnin
 _GOES_ON = re.compile(
     r"fit|learn|run|main|launch|spawn|solve|solver|optimi[sz]e|start|experiment|runner|worker|step|cli|app"
 )
+_DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
+_LEARNS = re.compile(
+    r".*backward.*|grad|autograd|training_step|.*Trainer\w*|LightningModule|.*scaler.*|Accelerator|deepspeed|train_step|train_one_\w+"
+    r"|Learner|fit|minimize|mmcv|mmengine|ignite|functional_call|Runner",
+    re.IGNORECASE,
+)
 Finder: TypeAlias = "Callable[[Heat, Source], ast.AST | None]"  # of something in one file
 _Found: TypeAlias = "dict[tuple[Finder, Source], ast.AST | None]"
 
@@ -126,9 +132,17 @@ class Programs:
         found = list(_entries(project, heat))
         others = {entry for entry, _ in found if is_run(entry) and not _leads_to_training(project, heat, entry)}
         entries = [(entry, reached) for entry, reached in found if entry not in others]
-        everything = frozenset(s for s in project.sources if not _has_other_purpose(s) and s not in others)
+        everything = frozenset(s for s in project.sources if not _serves_others(project, s) and s not in others)
         if any(reached is None and is_run(entry) for entry, reached in entries):
             entries = [(entry, reached) for entry, reached in entries if is_run(entry)]  # it imports the others
+        elif any(is_run(entry) and reached & heat.training for entry, reached in entries if reached is not None):
+            named = {word for source in project.sources for name in source.imports.values() for word in name.split(".")}
+            entries = [(e, reached) for e, reached in entries if _does_anything(e) or e.path.stem in named]
+        entries = [
+            (entry, reached)
+            for entry, reached in entries
+            if not heat.loops_of(entry) or any(source.names(_LEARNS) for source in reached or everything)
+        ]  # others only show a schedule
         kept: _Found = {}
         self.all = [
             Program(entry, reached or everything, reached is not None, heat, settings, kept)
@@ -144,6 +158,21 @@ class Programs:
         """Those that a file is part of; those that it may be part of, if that is all that is known."""
         found = [] if _is_test(source) else self._of.get(source, [])
         return [program for program in found if program.is_sure] or found
+
+
+def _does_anything(source: Source) -> bool:
+    """Whether a file does more than to define things when it is run."""
+    return any(not isinstance(one, _DEFINES) and not _is_text(one) for one in source.tree.body)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _serves_others(project: Project, source: Source) -> bool:
+    """Whether a file is there to export, convert or show something, or only such files import it."""
+    importers = [one for one in project.sources if source in project.imported(one)]
+    return _has_other_purpose(source) or (bool(importers) and all(map(_has_other_purpose, importers)))
 
 
 def _samples_again(source: Source) -> bool:

@@ -80,10 +80,11 @@ class Scene:
 
     def _is_unused(self, node: ast.AST) -> bool:
         """Whether it stands in a class that nothing names, nor makes by a decorator; in programs that are there to be
-        run, also one that only another choice than the default would lead to."""
-        around = [here for here in self.source.around(node) if isinstance(here, ast.ClassDef)]
+        run, also in a function that nothing names, or in one of either that only another choice than the default
+        would lead to."""
         if all(is_run(program.entry) for program in self.programs.of(self.source)):
-            return any(self.tables.leave_out(self.project.classes[here]) for here in around)
+            return any(map(self.tables.leave_out, self.tables.definitions(self.source, node)))
+        around = [here for here in self.source.around(node) if isinstance(here, ast.ClassDef)]
         return any(not here.decorator_list and not self.project.is_named(here.name) for here in around)
 
     def name(self, node: ast.AST) -> str:

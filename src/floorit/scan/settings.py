@@ -31,6 +31,7 @@ class Settings:
     def __init__(self, project: Project, heat: Heat) -> None:
         self._project, self._heat = project, heat
         self._sources = {source.path: source for source in project.sources}
+        self._reached: dict[Source, frozenset[Source]] = {}
         self._given_as: dict[tuple[Function, str, int], object] = {}
         self._handed = {name for source in project.sources for name in _handed(source)}  # functions, among others
 
@@ -169,7 +170,19 @@ class Settings:
         """By the file's own option of that name, or by all there are if they agree."""
         found = self._given(name)
         own = [entry for entry in found if entry.path == source.path]
-        return _same([self._declared(entry, hops) for entry in own or found])
+        near = own or [entry for entry in found if self._concerns(entry, source)] or found
+        return _same([self._declared(entry, hops) for entry in near])
+
+    def _concerns(self, entry: Entry, source: Source) -> bool:
+        """Whether the file that declares a setting is part of a program that another file is part of as well."""
+        where = self._sources.get(entry.path)
+        return where is None or source in self._reach(where) or where in self._reach(source)
+
+    def _reach(self, source: Source) -> frozenset[Source]:
+        if source not in self._reached:
+            found = self._project.reached(source)
+            self._reached[source] = frozenset(self._project.sources) if found is None else found
+        return self._reached[source]
 
     def _given(self, name: str) -> list[Entry]:
         """What declares it; what it is only set to counts if nothing does."""

@@ -1,4 +1,5 @@
-"""Classes that no program makes by default: nothing names them, or only a table out of which another is taken."""
+"""Classes and functions that no program comes to by default: nothing names them, or only what is not reached itself, or
+a table out of which another is taken."""
 
 from __future__ import annotations
 
@@ -9,54 +10,131 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TypeAlias
 
-from floorit.scan.project import Class, Project
+from floorit.scan.guards import trains
+from floorit.scan.programs import Programs, is_run
+from floorit.scan.project import Class, Function, Project
 from floorit.scan.settings import Settings
-from floorit.scan.source import Source, is_constant, last_word
+from floorit.scan.source import Source, dotted, is_constant, last_word
 
 _Mention: TypeAlias = "tuple[Source, ast.Name | ast.Attribute]"
 _PARTS = (ast.Tuple, ast.List, ast.Call)  # of an entry
 _IMPORTS = frozenset("import_module __import__ instantiate locate".split())
 _DESCRIBES = re.compile("docstring|dataclass|total_ordering")  # decorators that only add to a class
 _ASKS = ("isinstance", "issubclass", "super")
+_OF_SETTINGS = re.compile(r".*(?:config|cfg|settings|options).*", re.IGNORECASE)  # files
+_LONG = 3  # letters of a name that is no word of every file
+_CALLED_BY_NAME = ("Fire",)  # what calls any function of a file that the command line names
 
 
 class Tables:
     """Of a project."""
 
-    def __init__(self, project: Project, settings: Settings) -> None:
-        self._project, self._settings = project, settings
-        self._known: dict[Class, bool] = {}
+    def __init__(self, project: Project, settings: Settings, programs: Programs) -> None:
+        self._project, self._settings, self._programs = project, settings, programs
+        self._known: dict[Class | Function, bool] = {}
 
-    def leave_out(self, owner: Class) -> bool:
-        """Whether nothing names a class or one that inherits from it, but as another entry of a table than the one that
-        is taken, or in classes of which that is so."""
+    def leave_out(self, owner: Class | Function) -> bool:
+        """Whether nothing names a class, or one that inherits from it, or a function, but as another entry of a table
+        than the one that is taken, or where no program comes by default, or in others of which that is so."""
         if owner not in self._known:
             self._known[owner] = self._is_out(owner, frozenset())
         return self._known[owner]
 
-    def _is_out(self, owner: Class, asked: frozenset[Class]) -> bool:
+    def _is_out(self, owner: Class | Function, asked: frozenset[Class | Function]) -> bool:
+        if isinstance(owner, Function):
+            return self._is_function_out(owner, asked | {owner})
         kin = self._project.descendants(owner)
-        mentions = [mention for one in kin for mention in self._live_mentions(one, kin)]
         if any(_is_registered(one) or one.name in self._texts or self._may_be_looked_up(one) for one in kin):
             return False
+        mentions = [mention for one in kin for mention in self._live_mentions(one, kin)]
         names = {one.name for one in kin}
-        return all(self._is_in_vain(*mention, names, asked | {owner}) for mention in mentions)
+        return all(
+            self._is_in_vain(*mention, names, asked | {owner}) or self._is_of_another_file(*mention, kin)
+            for mention in mentions
+        )
+
+    def _is_function_out(self, function: Function, asked: frozenset[Class | Function]) -> bool:
+        """Of one that stands in a file by itself."""
+        is_text = function.name in self._texts and not trains(function.name)  # split="train"
+        if function.decorators or function.name == "main" or is_text:
+            return False
+        called = (call.func for call in function.source.all(ast.Call))
+        if self._may_be_looked_up(function) or any(dotted(one).endswith(_CALLED_BY_NAME) for one in called):
+            return False
+        mentions = (
+            (source, node)
+            for source, node in self._mentions.get(function.name, ())
+            if function.node not in source.around(node) and self._project.find(source, source.name(node)) is function
+        )
+        return all(self._is_in_vain(*mention, {function.name}, asked) for mention in mentions)
 
     def _live_mentions(self, one: Class, kin: list[Class]) -> Iterator[_Mention]:
         """Where a class is named, and not only described, or by itself or its kin."""
         nodes = {other.node for other in kin}
         for source, node in self._mentions.get(one.name, ()):
-            if not _is_described(source, node) and nodes.isdisjoint(source.around(node)):
+            found = self._project.find(source, source.name(node))
+            is_namesake = isinstance(found, Class) and found not in kin
+            if not is_namesake and not _is_described(source, node) and nodes.isdisjoint(source.around(node)):
                 yield source, node
 
     def _is_in_vain(
-        self, source: Source, node: ast.Name | ast.Attribute, names: set[str], asked: frozenset[Class]
+        self, source: Source, node: ast.Name | ast.Attribute, names: set[str], asked: frozenset[Class | Function]
     ) -> bool:
         table, entry = _table(source, node)
         if table is not None and not _has_no_other(table, names) and not self._is_taken(source, table, entry):
             return True
-        around = [self._project.classes[here] for here in source.around(node) if isinstance(here, ast.ClassDef)]
-        return any(one in asked or self._is_out(one, asked) for one in around)
+        if not self._programs.of(source) or not self._settings.is_reached(source, node):
+            return True
+        if self._is_kept_in_vain(source, node, asked):
+            return True
+        return any(one in asked or self._is_out(one, asked) for one in self.definitions(source, node))
+
+    def _is_kept_in_vain(self, source: Source, node: ast.AST, asked: frozenset[Class | Function]) -> bool:
+        """`_spectrum = Spectrum()` of a file in which only functions name it that no program comes to."""
+        statement = source.statement(node)
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if not isinstance(target, ast.Name) or source.parents[statement] is not source.tree or is_run(source):
+            return False
+        others = (one for one in self._project.sources if source in self._project.imported(one))
+        if any(target.id in one.words for one in others):
+            return False
+        named = (name for name in source.all(ast.Name) if name.id == target.id and name is not target)
+        return all(
+            any(one in asked or self._is_out(one, asked) for one in self.definitions(source, name)) for name in named
+        )
+
+    def definitions(self, source: Source, node: ast.AST) -> list[Class | Function]:
+        """The classes that a node stands in, and the function that stands in a file by itself."""
+        found: list[Class | Function] = []
+        for here in source.around(node):
+            if isinstance(here, ast.ClassDef):
+                found.append(self._project.classes[here])
+            elif isinstance(here, (ast.FunctionDef, ast.AsyncFunctionDef)) and source.parents[here] is source.tree:
+                found.append(self._project.functions[here])
+        return found
+
+    def _is_of_another_file(self, source: Source, node: ast.Name | ast.Attribute, kin: list[Class]) -> bool:
+        """`models[args.model].Model`, of which the default takes another module than that of these classes."""
+        lookup = node.value if isinstance(node, ast.Attribute) else None
+        if not isinstance(lookup, ast.Subscript):
+            return False
+        key = self._settings.value(source, lookup.slice)
+        for table in self._dictionaries.get(last_word(lookup.value), ()):
+            for name, module in zip(table[1].keys, table[1].values, strict=True):
+                if isinstance(key, str) and is_constant(name, key):
+                    return last_word(module) not in {one.source.path.stem for one in kin}
+        return False
+
+    @cached_property
+    def _dictionaries(self) -> dict[str, list[tuple[Source, ast.Dict]]]:
+        """Those that are written out, by the names that they are given."""
+        found: dict[str, list[tuple[Source, ast.Dict]]] = defaultdict(list)
+        for source in self._project.sources:
+            for assignment in source.all(ast.Assign):
+                if isinstance(assignment.value, ast.Dict):
+                    for target in assignment.targets:
+                        found[last_word(target)].append((source, assignment.value))
+        return found
 
     def _is_taken(self, source: Source, table: ast.Dict, entry: ast.expr | None) -> bool:
         """Whether the entry is the one that is looked up by default."""
@@ -68,10 +146,17 @@ class Tables:
                     key = self._settings.value(where, subscript.slice)
                     if isinstance(key, (str, int)) and is_constant(entry, key):
                         return True
-        return False
+        return self._is_configured(entry)
 
-    def _may_be_looked_up(self, owner: Class) -> bool:
-        """Whether a name that is made while the program runs may be that of a class."""
+    def _is_configured(self, entry: ast.expr | None) -> bool:
+        """Whether a file of settings names an entry of a table."""
+        name = entry.value if isinstance(entry, ast.Constant) else None
+        if not isinstance(name, str) or len(name) < _LONG:
+            return False
+        return any(re.search(rf"\b{re.escape(name)}\b", config.text) for config in self._project.entries.configs)
+
+    def _may_be_looked_up(self, owner: Class | Function) -> bool:
+        """Whether a name that is made while the program runs may be that of a class or function."""
         folders = {*owner.source.path.with_suffix("").parts}
         return any(word in folders for word in self._looked_through) or any(
             map(_is_of_own_names, owner.source.all(ast.Subscript))
@@ -91,19 +176,18 @@ class Tables:
 
     @cached_property
     def _texts(self) -> set[str]:
-        """Texts that may be a class's name, and names that a package hands on."""
+        """Texts that may be the name of a class or function; not the keys of tables, which are looked at one by one."""
         found: set[str] = set()
         for source in self._project.sources:
-            found.update(
-                c.value for c in source.all(ast.Constant) if isinstance(c.value, str) and c.value.isidentifier()
-            )
-            if source.path.name == "__init__.py":
-                found.update(alias.name for taken in source.all(ast.ImportFrom) for alias in taken.names)
+            keys = {key for table in source.all(ast.Dict) for key in table.keys}
+            texts = (c for c in source.all(ast.Constant) if isinstance(c.value, str) and c.value.isidentifier())
+            found.update(str(text.value) for text in texts if text not in keys)
         return found
 
     @cached_property
     def _mentions(self) -> dict[str, list[_Mention]]:
         names = {one.name for one in self._project.classes.values()}
+        names |= {one.name for one in self._project.functions.values() if one.owner is None}
         found: dict[str, list[_Mention]] = defaultdict(list)
         for source in self._project.sources:
             if names.isdisjoint(source.words):
@@ -133,10 +217,12 @@ def _asked(node: ast.Subscript | ast.Call) -> ast.expr | None:
 
 def _imported_by_name(source: Source) -> Iterator[str]:
     """Words of the names by which a file imports modules that are made while it runs, and of its own folder."""
-    if not source.words.isdisjoint(_IMPORTS):
-        yield source.path.parent.name
+    if not source.words.isdisjoint((*_IMPORTS, "eval")):
+        is_for_values = bool(_OF_SETTINGS.fullmatch(source.path.stem))  # it imports files of settings
+        if not source.words.isdisjoint(_IMPORTS) and not is_for_values:
+            yield source.path.parent.name
         for call in source.all(ast.Call):
-            if last_word(call.func) in _IMPORTS and call.args:
+            if (last_word(call.func) in _IMPORTS or dotted(call.func) == "eval") and call.args:
                 texts = (part.value for part in ast.walk(call.args[0]) if isinstance(part, ast.Constant))
                 yield from (word for text in texts if isinstance(text, str) for word in re.findall(r"\w+", text))
 

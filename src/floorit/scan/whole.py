@@ -20,7 +20,7 @@ class Whole:
         self.heat = Heat(project)
         self.kinds = Kinds(project, self.heat)
         self.settings = Settings(project, self.heat)
-        self.tables = Tables(project, self.settings)
         self.programs = Programs(project, self.heat, self.settings)
+        self.tables = Tables(project, self.settings, self.programs)
         self.loaders = Loaders(project, self.heat, self.settings, self.programs)
         self.reads = Reads(project, self.heat)

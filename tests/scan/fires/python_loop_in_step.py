@@ -26,9 +26,9 @@ class PerClass(nn.Module):
 
 
 def drawn(points, size):
-    count, _ = points.shape
-    maps = torch.zeros(count, size, device=device)
-    for i in range(count):  # finds: python-loop-in-step
+    num_objects, _ = points.shape
+    maps = torch.zeros(num_objects, size, device=device)
+    for i in range(num_objects):  # finds: python-loop-in-step
         maps[i, int(points[i, 0]) % size] = 1
     return maps
 
@@ -43,8 +43,8 @@ for step in range(3):
     scores = output.detach().softmax(1)
     goals = target.argmax(1)
     found = []
-    for row, goal in zip(scores, goals):  # finds: python-loop-in-step
-        found.append(torch.stack([row.max(), goal]))
+    for b in range(scores.shape[0]):  # finds: python-loop-in-step
+        found.append(torch.stack([scores[b].max(), goals[b]]))
     loss = criterion(output, target) + other(output, target)
     loss.backward()
     optimizer.step()

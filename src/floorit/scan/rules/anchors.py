@@ -27,9 +27,14 @@ def anchors(scene: Scene, *finders: Finder) -> Iterator[tuple[Program, ast.AST]]
         if not program.uses_gpu:
             continue
         found = next((place for place in map(program.first, finders) if place is not None), None)
-        if found is not None and found[0] is scene.source and found[1] not in seen:
+        if found is not None and found[0] is scene.source and found[1] not in seen and _is_part(scene, program):
             seen.add(found[1])
             yield program, found[1]
+
+
+def _is_part(scene: Scene, program: Program) -> bool:
+    """Whether the file is surely part of the program, and not only one of those that it may import by their names."""
+    return program.is_sure or scene.source is program.entry or scene.project.is_imported(scene.source)
 
 
 def model_moved(heat: Heat, source: Source) -> ast.AST | None:
@@ -57,7 +62,7 @@ def optimizer_made(heat: Heat, source: Source) -> ast.AST | None:
         return None
     for call in source.all(ast.Call):
         is_meant = last_word(call.func) in _OPTIMIZERS and source.name(call.func).startswith("torch.optim.")
-        if is_meant and not _has_few_tensors(call):
+        if is_meant and not _has_few_tensors(call) and heat.of(source, call) is not Place.EVALUATION:
             return call
     return None
 

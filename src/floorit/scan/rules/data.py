@@ -354,6 +354,7 @@ RULES = (
         unsafe="the files are no JPEGs, or not larger than that",
         risk="training",
         finding="input-bound",
+        is_tentative=True,
         match=_large,
     ),
 )

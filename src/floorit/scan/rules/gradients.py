@@ -158,8 +158,13 @@ def _evaluates(scene: Scene) -> Iterator[Match]:
         loop = _loop_after(scene, call, name)
         if loop is None or _names_any(inside or scene.source.tree, _SWITCHES) or _names_any(loop, _USES):
             continue
-        if inside is None or not _is_spared(scene, inside, _HOPS):
+        if not _is_volatile(loop) and (inside is None or not _is_spared(scene, inside, _HOPS)):
             yield Match(loop)
+
+
+def _is_volatile(loop: ast.For) -> bool:
+    """`Variable(x, volatile=True)`: how old versions of torch were told."""
+    return any(isinstance(part, ast.keyword) and part.arg == "volatile" for part in ast.walk(loop))
 
 
 def _loop_after(scene: Scene, call: ast.Call, model: str) -> ast.For | None:
@@ -235,6 +240,7 @@ RULES = (
         costs="all that forward saved stays in memory until the next step has its own",
         instead="`backward()`",
         unsafe="where a state of one step goes into the next, detach it first",
+        is_tentative=True,
         match=_retains,
     ),
     Rule(

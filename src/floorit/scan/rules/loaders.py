@@ -16,6 +16,7 @@ from floorit.scan.source import Source, argument, dotted, is_constant, last_word
 
 _MANY = 16  # workers: beyond it the one process that receives their batches is seldom kept waiting by them
 _IN_MEMORY = "TensorDataset"
+_MAKES_ANEW = ("numpy", "float", "double", "type", "index_select")
 _DATA = re.compile(r"(?:.*_)?(?:data|dataset|ds|trainset|set)", re.IGNORECASE)
 _WORKERS = re.compile(
     r"(?:n_?|num_?|data_?|loader_?|dataloader_?|train_?)*(?:workers|cpu_workers)(?:_per_\w+)?", re.IGNORECASE
@@ -31,8 +32,17 @@ def _no_workers(scene: Scene) -> Iterator[Match]:
     for loader in _training(scene):
         if _is_number(loader.workers) and loader.workers == 0 and loader.does_work and not _repeats(scene, loader):
             given = loader.given("num_workers")
+            if is_constant(given, 0) and _has_others(scene, loader):
+                continue
             is_setting = given is not None and not isinstance(given, ast.Constant)
             yield Match(loader.call, "a training loader that has no workers by default" if is_setting else "")
+
+
+def _has_others(scene: Scene, loader: Loader) -> bool:
+    """Whether another loader beside it has workers: that this one has none was meant."""
+    inside = scene.source.function(loader.call)
+    others = (one for one in _training(scene) if scene.source.function(one.call) is inside)
+    return any(one.workers != 0 for one in others)
 
 
 def _repeats(scene: Scene, loader: Loader) -> bool:
@@ -68,6 +78,7 @@ def _no_persistent(scene: Scene) -> Iterator[Match]:
             continue
         if (
             not _is_made_anew(scene, loader.call)
+            and not _is_begun_once(scene, loader)
             and not _is_changed(scene, loader)
             and any(program.takes_several_passes for program in loader.programs)
         ):
@@ -91,7 +102,31 @@ def _is_made_anew(scene: Scene, call: ast.Call) -> bool:
         return True
     inside = source.function(call)
     callers = scene.heat.callers.get(scene.project.functions[inside], []) if inside is not None else []
-    return bool(callers) and all(any(scene.heat.loops_around(where, one)) for where, one in callers)
+    around = [[loop for _, loop in scene.heat.loops_around(where, one)] for where, one in callers]
+    return any(map(_counts_epochs, (loop for loops in around for loop in loops))) or (bool(around) and all(around))
+
+
+def _counts_epochs(loop: ast.AST) -> bool:
+    """`for epoch in …:`"""
+    return isinstance(loop, ast.For) and "epoch" in last_word(loop.target).lower()
+
+
+def _is_begun_once(scene: Scene, loader: Loader) -> bool:
+    """`batches = iter(loader)` before all loops, and nothing else that goes through it."""
+    made = scene.source.parents.get(loader.call)
+    target = dotted(made.targets[0]) if isinstance(made, ast.Assign) else ""
+    read = [node for node in scene.source.all(ast.Name) if node.id == target and isinstance(node.ctx, ast.Load)]
+    begun = [name for name in read if _is_begun(scene.source.parents.get(name))]
+    others = [name for name in read if name not in begun and not _is_asked_size(scene.source.parents.get(name))]
+    return bool(begun) and not others and not any(_is_in_loop(scene.source, name) for name in begun)
+
+
+def _is_begun(around: ast.AST | None) -> bool:
+    return isinstance(around, ast.Call) and last_word(around.func) in ("iter", "enumerate", "cycle")
+
+
+def _is_asked_size(around: ast.AST | None) -> bool:
+    return isinstance(around, ast.Attribute) or (isinstance(around, ast.Call) and last_word(around.func) == "len")
 
 
 def _short_prefetch(scene: Scene) -> Iterator[Match]:
@@ -104,23 +139,38 @@ def _no_pin(scene: Scene) -> Iterator[Match]:
     for loader in _training(scene):
         given = loader.given("pin_memory")
         is_off = loader.lacks("pin_memory") or scene.settings.value(scene.source, given) is False
+        if given is not None and _PLACES.fullmatch(last_word(given)):
+            continue  # pinned wherever there is a GPU
         if not is_off or not any(program.uses_gpu for program in loader.programs) or _is_on_device(scene, loader):
             continue
         if loader.workers == 0:
             continue  # it would be one more copy in the training process
-        if any(program.first(_made_array) is not None for program in loader.programs):
+        if any(program.first(_made_anew) is not None for program in loader.programs):
             continue
         yield Match(loader.call, edits=_pinned(scene, loader, given))
 
 
-def _made_array(heat: Heat, source: Source) -> ast.AST | None:
-    """Where batches are made arrays before they are moved: they lie elsewhere then."""
-    for call in source.methods.get("numpy", []):
+def _made_anew(heat: Heat, source: Source) -> ast.AST | None:
+    """Where batches are made arrays, or cast, before they are moved: they lie elsewhere then."""
+    for call in (call for name in _MAKES_ANEW for call in source.methods.get(name, [])):
         loop = heat.training_loop(source, call)
         assert isinstance(call.func, ast.Attribute)
-        if isinstance(loop, ast.For) and first_name(call.func.value) in batch_names(loop):
+        name = first_name(call.func.value)
+        if isinstance(loop, ast.For) and name in batch_names(loop) and not _is_moved_before(source, call, name):
             return call
     return None
+
+
+def _is_moved_before(source: Source, call: ast.Call, name: str) -> bool:
+    """Whether what has a name in the same function is moved above a call, or in it."""
+    moves = (move for attribute in ("to", "cuda") for move in source.methods.get(attribute, []))
+    return any(
+        move.lineno < call.lineno or move in ast.walk(call.func)
+        for move in moves
+        if isinstance(move.func, ast.Attribute)
+        and first_name(move.func.value) == name
+        and source.function(move) is source.function(call)
+    )
 
 
 def _pinned(scene: Scene, loader: Loader, given: ast.expr | None) -> tuple[Edit, ...]:
@@ -166,6 +216,8 @@ def _is_changed(scene: Scene, loader: Loader) -> bool:
     """Whether the dataset is told something between epochs, which workers that are kept would not hear of."""
     if any("set_epoch" in owner.methods for owner in loader.classes):
         return True
+    if any(_sets_dataset(one) and _is_in_loop(scene.source, one) for one in scene.source.all(ast.Assign)):
+        return True
     for program in loader.programs:
         for source in program.sources:
             if any(
@@ -178,6 +230,13 @@ def _is_changed(scene: Scene, loader: Loader) -> bool:
 
 def _is_in_loop(source: Source, node: ast.AST) -> bool:
     return any(isinstance(here, (ast.For, ast.While)) for here in source.around(node))
+
+
+def _sets_dataset(assignment: ast.Assign) -> bool:
+    """`train_set.adjust = False`"""
+    target = assignment.targets[0]
+    owner = last_word(target.value) if isinstance(target, ast.Attribute) else ""
+    return bool(_DATA.fullmatch(owner)) and not evaluates(owner)
 
 
 def _tells_dataset(call: ast.Call) -> bool:
@@ -241,6 +300,7 @@ RULES = (
         risk="order",
         fix="workers",
         finding="setting-ignored",
+        is_tentative=True,
         match=_fixed,
     ),
     Rule(

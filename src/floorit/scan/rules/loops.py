@@ -10,7 +10,7 @@ from floorit.scan.heat import Place
 from floorit.scan.kinds import Kind
 from floorit.scan.project import OF_TENSORS
 from floorit.scan.rule import Match, Rule, Scene
-from floorit.scan.source import argument, dotted, last_word
+from floorit.scan.source import dotted, last_word
 
 # What a batch has several of, by the names of counts: of samples, of what is looked for in them, of pixels.
 _SAMPLES = re.compile(r"b|bs|bsz|bsize|batch|batch_?size|n_?batch|num_?(?:samples|images|imgs)", re.IGNORECASE)
@@ -18,19 +18,20 @@ _OBJECTS = re.compile(
     r"(?:num|n)_?(?:joints|keypoints|kpts|landmarks|classes|class|cls|boxes|objs|objects|gts?|targets|rois|anchors)",
     re.IGNORECASE,
 )
+_COUNTERS = re.compile(
+    r"b|bs|bid|b_?(?:i|id|idx|ind|index)|(?:batch|bs|img|image|sample)_?(?:i|id|idx|ind|index|num)", re.IGNORECASE
+)
 _PIXELS = re.compile(r"(?:\w+_)?(?:h|w|height|width|rows|cols|columns|hh|ww)", re.IGNORECASE)
 _CHANGES = ("mul_", "add_", "sub_", "lerp_", "copy_", "addcmul_")
-_TAKES_APART = ("split", "chunk", "unbind", "values", "items", "tensor_split")
 _FEW = 16  # turns: a loop of fewer is over channels, corners or levels
 
 
 class _Loop:
     """One that may be over the parts of something, and the name that says which part it is at."""
 
-    def __init__(self, node: ast.For, counter: str, parts: tuple[str, ...] = ()) -> None:
+    def __init__(self, node: ast.For, counter: str) -> None:
         self.node = node
         self.counter = counter
-        self.parts = parts  # names of what it is handed each time round
 
 
 def _in_steps(scene: Scene) -> Iterator[Match]:
@@ -41,7 +42,7 @@ def _in_steps(scene: Scene) -> Iterator[Match]:
         if scene.heat.of(scene.source, node.iter) is not Place.STEP:
             continue
         loop = _over_parts(scene, node)
-        if loop is None or not (_computes(scene, loop) or _visits_pixels(scene, node)):
+        if loop is None or not (_computes(scene, loop) or _visits_pixels(node)):
             continue
         if not _carries(loop.node) and not _goes_through_layers(scene, loop):
             covered.add(node)
@@ -96,7 +97,7 @@ def _in_samples(scene: Scene) -> Iterator[Match]:
     for node in scene.source.all(ast.For):
         if covered.intersection(scene.source.around(node)):
             continue
-        if scene.heat.of(scene.source, node.iter) is Place.SAMPLE and _visits_pixels(scene, node):
+        if scene.heat.of(scene.source, node.iter) is Place.SAMPLE and _visits_pixels(node):
             covered.add(node)
             yield Match(node)
 
@@ -105,91 +106,16 @@ def _in_samples(scene: Scene) -> Iterator[Match]:
 
 
 def _over_parts(scene: Scene, node: ast.For) -> _Loop | None:
-    """A loop over the first dimension of a tensor, or over tensors side by side."""
+    """A loop through the samples of a batch or the objects in it, as the count or the counter is called, or through two
+    dimensions of a tensor: of other things, layers, heads, views, there are few."""
     iterated, target = node.iter, node.target
-    if isinstance(iterated, ast.Call) and last_word(iterated.func) == "enumerate" and iterated.args:
-        if not isinstance(target, ast.Tuple) or len(target.elts) != 2 or not isinstance(target.elts[0], ast.Name):
-            return None
-        if not scene.kinds.is_on_device(scene.source, iterated.args[0]) or _is_result(scene, iterated.args[0]):
-            return None
-        return _Loop(node, target.elts[0].id, tuple(_names(target.elts[1])))
-    if isinstance(iterated, ast.Call) and last_word(iterated.func) == "zip":
-        on_device = [given for given in iterated.args if scene.kinds.is_on_device(scene.source, given)]
-        is_sure = on_device and not any(_is_result(scene, given) for given in on_device)
-        return _Loop(node, "", tuple(_names(target))) if is_sure else None
-    if isinstance(iterated, ast.Call) and scene.name(iterated.func) == "range" and isinstance(target, ast.Name):
-        return _Loop(node, target.id) if _is_count(scene, iterated) else None
-    return None
-
-
-def _is_count(scene: Scene, call: ast.Call) -> bool:
-    """Whether a range goes once through the samples of a batch or the objects in it."""
-    if len(call.args) != 1 and not (len(call.args) == 2 and _is_zero(call.args[0])):
-        return False
-    return _counts_parts(scene, call.args[-1])
-
-
-def _counts_parts(scene: Scene, count: ast.expr) -> bool:
-    name = last_word(count)
-    if name and (_SAMPLES.fullmatch(name) or _OBJECTS.fullmatch(name)):
-        return True
-    if isinstance(count, ast.Name):
-        made = scene.project.assigned(scene.source, count, count.id)
-        return (made is not None and _is_first_size(scene, made)) or _is_unpacked_first(scene, count)
-    return _is_first_size(scene, count)
-
-
-def _is_first_size(scene: Scene, node: ast.expr) -> bool:
-    """`x.shape[0]`, `x.size(0)`, `len(x)` of a tensor."""
-    if isinstance(node, ast.Subscript) and last_word(node.value) == "shape" and isinstance(node.value, ast.Attribute):
-        return _is_zero(node.slice)
-    if not isinstance(node, ast.Call):
-        return False
-    if isinstance(node.func, ast.Attribute) and node.func.attr == "size":
-        where = argument(node, "dim", 0)
-        return where is not None and _is_zero(where)
-    if scene.name(node.func) == "len" and len(node.args) == 1:
-        return scene.kinds.is_on_device(scene.source, node.args[0]) and not _is_result(scene, node.args[0])
-    return False
-
-
-def _is_unpacked_first(scene: Scene, count: ast.Name) -> bool:
-    """`count, channels = x.shape[:2]`"""
-    inside = scene.source.function(count)
-    for assignment in scene.source.all(ast.Assign):
-        target = assignment.targets[0]
-        if not isinstance(target, ast.Tuple) or scene.source.function(assignment) is not inside:
-            continue
-        if isinstance(target.elts[0], ast.Name) and target.elts[0].id == count.id:
-            value = assignment.value
-            value = value.value if isinstance(value, ast.Subscript) else value
-            value = value.func if isinstance(value, ast.Call) else value
-            return last_word(value) in ("shape", "size")
-    return False
-
-
-def _is_result(scene: Scene, node: ast.expr) -> bool:
-    """Whether it is what a model returned, which may be a list: of levels, of layers."""
-    if _is_taken_apart(scene, node):
-        return True
-    made = scene.project.assigned(scene.source, node, node.id) if isinstance(node, ast.Name) else node
-    if not isinstance(made, ast.Call):
-        return not isinstance(made, (ast.BinOp, ast.Compare))
-    is_method = isinstance(made.func, ast.Attribute) and made.func.attr in OF_TENSORS
-    is_operation = scene.name(made.func).startswith("torch.") or is_method
-    return not is_operation or last_word(made.func) in _TAKES_APART
-
-
-def _is_taken_apart(scene: Scene, node: ast.expr) -> bool:
-    """`views = out.chunk(2)`, wherever in the function."""
-    inside = scene.source.function(node)
-    return isinstance(node, ast.Name) and any(
-        isinstance(one.value, ast.Call)
-        and last_word(one.value.func) in _TAKES_APART
-        and any(isinstance(target, ast.Name) and target.id == node.id for target in one.targets)
-        and scene.source.function(one) is inside
-        for one in scene.source.all(ast.Assign)
-    )
+    if not isinstance(iterated, ast.Call) or scene.name(iterated.func) != "range" or not isinstance(target, ast.Name):
+        return None
+    is_whole = len(iterated.args) == 1 or (len(iterated.args) == 2 and _is_zero(iterated.args[0]))
+    count = last_word(iterated.args[-1])
+    is_named = _SAMPLES.fullmatch(count) or _OBJECTS.fullmatch(count) or _COUNTERS.fullmatch(target.id)
+    is_meant = is_whole and (is_named or _visits_each(node, [inner for inner in _inside(node) if _is_range(inner)]))
+    return _Loop(node, target.id) if is_meant else None
 
 
 # -- and what is done in it ---------------------------------------------------------------------------------------
@@ -197,7 +123,7 @@ def _is_taken_apart(scene: Scene, node: ast.expr) -> bool:
 
 def _computes(scene: Scene, loop: _Loop) -> bool:
     """Whether it takes a part of a tensor each time round, and computes with it."""
-    return any(_takes_part(scene, loop, node) or _uses_part(scene, loop, node) for node in _inside(loop.node))
+    return any(_takes_part(scene, loop, node) for node in _inside(loop.node))
 
 
 def _takes_part(scene: Scene, loop: _Loop, node: ast.AST) -> bool:
@@ -219,28 +145,29 @@ def _is_used_as_tensor(scene: Scene, node: ast.Subscript) -> bool:
     return is_method or is_given
 
 
-def _uses_part(scene: Scene, loop: _Loop, node: ast.AST) -> bool:
-    if not loop.parts or not isinstance(node, (ast.BinOp, ast.Call)) or _read(node).isdisjoint(loop.parts):
-        return False
-    return scene.kinds.is_on_device(scene.source, node)
-
-
-def _visits_pixels(scene: Scene, node: ast.For) -> bool:
+def _visits_pixels(node: ast.For) -> bool:
     """Whether a loop over rows has one over columns in it, and what is done there is done to one pixel."""
-    if not _is_long_range(node) or not isinstance(node.target, ast.Name):
-        return False
-    for inner in _inside(node):
-        if not isinstance(inner, ast.For) or not _is_long_range(inner) or not isinstance(inner.target, ast.Name):
-            continue
-        counters = {node.target.id, inner.target.id}
-        if any(isinstance(part, ast.Subscript) and counters <= _indices(part) for part in _inside(inner)):
-            return True
-    return False
+    return _is_long_range(node) and _visits_each(node, [inner for inner in _inside(node) if _is_long_range(inner)])
 
 
-def _is_long_range(node: ast.For) -> bool:
+def _visits_each(node: ast.For, inner: list[ast.AST]) -> bool:
+    """Whether a loop, and one of those in it, go through two dimensions of the same thing."""
+    return any(
+        isinstance(node.target, ast.Name)
+        and isinstance(loop, ast.For)
+        and isinstance(loop.target, ast.Name)
+        and any(isinstance(p, ast.Subscript) and {node.target.id, loop.target.id} <= _indices(p) for p in _inside(loop))
+        for loop in inner
+    )
+
+
+def _is_range(node: ast.AST) -> bool:
+    return isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and last_word(node.iter.func) == "range"
+
+
+def _is_long_range(node: ast.AST) -> bool:
     """Of as many turns as a picture has rows, as far as the names tell."""
-    call = node.iter
+    call = node.iter if isinstance(node, ast.For) else None
     if not isinstance(call, ast.Call) or last_word(call.func) != "range" or len(call.args) not in (1, 2):
         return False
     end = call.args[0] if len(call.args) == 1 else call.args[1]

@@ -23,9 +23,19 @@ def _data_parallel(scene: Scene) -> Iterator[Match]:
         return
     for call in scene.calls(Place.ONCE):
         is_meant = scene.name(call.func) in _DATA_PARALLEL and scene.settings.is_reached(scene.source, call)
-        if is_meant and not _is_asked_for(scene, call) and not _evaluates(scene, call):
+        is_unasked = not _is_asked_for(scene, call) and not _is_over_one(scene, call)
+        if is_meant and is_unasked and not _evaluates(scene, call):
             yield Match(call)
             return
+
+
+def _is_over_one(scene: Scene, call: ast.Call) -> bool:
+    """Whether it is given GPUs by a setting that names one: `--gpu_ids 0`. Over one it only passes on."""
+    given = argument(call, "device_ids", 1)
+    options = scene.project.entries.options.get(last_word(given), []) if given is not None else []
+    if isinstance(given, (ast.List, ast.Tuple)):
+        return len(given.elts) == 1
+    return bool(options) and all(isinstance(o.value, (str, int)) and "," not in str(o.value) for o in options)
 
 
 def _evaluates(scene: Scene, call: ast.Call) -> bool:
@@ -45,14 +55,32 @@ def _is_asked_for(scene: Scene, call: ast.Call) -> bool:
     by_name = (one for one in asked if _ITS_NAME.fullmatch(last_word(one) or str(getattr(one, "value", ""))))
     if any(scene.settings.value(scene.source, one) is not True for one in by_name):
         return True
-    return any(_counts_parameter(scene, part.left) for part in parts if isinstance(part, ast.Compare))
+    return any(_counts_settings(scene, part) for part in parts if isinstance(part, ast.Compare))
 
 
-def _counts_parameter(scene: Scene, node: ast.expr) -> bool:
-    inside = scene.source.function(node)
-    if inside is None or not isinstance(node, ast.Call) or last_word(node.func) != "len" or not node.args:
+def _counts_settings(scene: Scene, test: ast.Compare) -> bool:
+    """`len(gpus) > 1` of a parameter, `cfg.n_gpu > 1`: as many as somebody has asked for; not as there are."""
+    if not is_constant(test.comparators[0], 1, 2) or not isinstance(test.ops[0], (ast.Gt, ast.GtE, ast.NotEq)):
         return False
-    return last_word(node.args[0]) in {given.arg for given in (*inside.args.args, *inside.args.kwonlyargs)}
+    counted = test.left
+    if isinstance(counted, ast.Call) and last_word(counted.func) == "len" and counted.args:
+        inside = scene.source.function(counted)
+        given = inside.args if inside is not None else None
+        names = {one.arg for one in (*given.args, *given.kwonlyargs)} if given is not None else set()
+        return last_word(counted.args[0]) in names
+    return isinstance(counted, ast.Attribute) and "device_count" not in _set_to(scene, counted)
+
+
+def _set_to(scene: Scene, attribute: ast.Attribute) -> str:
+    """All that the project sets an attribute of that name to, as text."""
+    assignments = (
+        one
+        for source in scene.project.sources
+        if attribute.attr in source.words
+        for one in source.all(ast.Assign)
+        if any(last_word(target) == attribute.attr for target in one.targets)
+    )
+    return " ".join(ast.unparse(one.value) for one in assignments)
 
 
 def _find_unused(scene: Scene) -> Iterator[Match]:

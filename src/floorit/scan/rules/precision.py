@@ -33,6 +33,13 @@ _SMALL = re.compile(r"\w*MNIST|gym|gymnasium|atari\w*|ale_py|envpool|pettingzoo|
 _UNCOMPILED = re.compile(
     r"DataParallel\w*|create_graph|gradgradcheck|torchsparse|spconv|MinkowskiEngine|torch_scatter|dgl"
 )
+# Operations of CUDA that a program builds or brings along: they mostly take float32 alone.
+_OWN_KERNELS = re.compile(
+    r"cpp_extension|load_inline|inplace_abn|InPlaceABN\w*|pointnet2\w*|DCNv\d|DeformConv|MinkowskiEngine|spconv|torchsparse"
+    r"|cupy|pycuda|chamfer\w*|knn_cuda|tinycudann|diff_gaussian_rasterization|nvdiffrast\w*|pytorch3d"
+)
+_BUILDS = ("CUDAExtension", "CppExtension", "create_extension")
+_SETUPS = ("setup.py", "build.py")
 _FUSABLE = ("Adam", "AdamW", "SGD")
 _STEPS = re.compile(r"opt|optim\w*|\w+_opt|\w*optim\w*|scaler", re.IGNORECASE)
 
@@ -40,10 +47,23 @@ _STEPS = re.compile(r"opt|optim\w*|\w+_opt|\w*optim\w*|scaler", re.IGNORECASE)
 def _no_autocast(scene: Scene) -> Iterator[Match]:
     for program, node in anchors(scene, model_moved, optimizer_made):
         is_float32 = not program.names(_HALF) and not program.names(_ELSEWHERE)
-        if is_float32 and program.names(_PRODUCTS) and not program.names(_SMALL):
+        is_apt = program.names(_PRODUCTS) and not program.names(_SMALL) and not _has_own_kernels(scene, program)
+        if is_float32 and is_apt:
             yield Match(node)
     for call in _switched_off(scene):
         yield Match(call, "half precision is off unless it is asked for", "turn it on by default", is_left_out=True)
+
+
+def _has_own_kernels(scene: Scene, program: Program) -> bool:
+    return program.names(_OWN_KERNELS) or program.has("BCELoss", "binary_cross_entropy") or program.has(*_built(scene))
+
+
+def _built(scene: Scene) -> tuple[str, ...]:
+    """The names of the extensions that the project's setups build."""
+    calls = (c for s in scene.project.sources if s.path.name in _SETUPS for c in s.all(ast.Call))
+    given = (argument(c, "name", 0) for c in calls if last_word(c.func) in _BUILDS)
+    texts = (str(name.value) for name in given if isinstance(name, ast.Constant))
+    return tuple(sorted({text.split(".")[-1] for text in texts}))
 
 
 def _no_tf32(scene: Scene) -> Iterator[Match]:

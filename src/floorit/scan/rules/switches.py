@@ -224,6 +224,7 @@ RULES = (
         risk="rounding",
         fix="cudnn-benchmark",
         finding="compute-bound",
+        is_tentative=True,
         match=_benchmark_off,
     ),
     Rule(

@@ -202,6 +202,8 @@ def _batch_copies(scene: Scene) -> Iterator[tuple[ast.Call, ast.For]]:
     for call in scene.source.all(ast.Call):
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in _MOVES or not _moves(call):
             continue
+        if isinstance(call.func.value, ast.Name) and scene.project.methods_of(call.func.attr):
+            continue  # a whole batch, which may be of a class with a method of its own
         is_made_here = isinstance(call.func.value, ast.Call)  # labels.long(), which lies elsewhere
         if not is_made_here and scene.heat.is_in_step(scene.source, call):
             loop = _loop_of_batch(scene, scene.source, call, first_name(call.func.value))
@@ -349,6 +351,7 @@ RULES = (
         instead="`pin_memory=True` for the loader",
         fix="pin",
         finding="transfer-bound",
+        is_tentative=True,
         match=_in_vain,
     ),
 )

@@ -113,6 +113,7 @@ RULES = (
         costs="drawing and encoding a picture takes longer than most steps",
         instead="draw every few hundred steps",
         finding="logging-bound",
+        is_tentative=True,
         match=_plots,
     ),
     Rule(

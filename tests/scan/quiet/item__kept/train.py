@@ -1,0 +1,14 @@
+from sounds import normal
+import torch
+from torch import nn
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+model = nn.Linear(4, 1).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(20):
+    loss = model(torch.randn(8, 4, device=device)).mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+print(normal(1.0))

@@ -1,0 +1,42 @@
+"""Pinned wherever there is a GPU, though the default says no."""
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Rows(Dataset):
+    adjust = True
+
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        return torch.full((4,), float(index), dtype=torch.float64)
+
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+train_set = Rows()
+
+
+class Data:
+    def __init__(self, use_gpu=False):
+        self.use_gpu = torch.cuda.is_available() and use_gpu
+
+
+class Images(Data):
+    def __init__(self, use_gpu=True):
+        super().__init__(use_gpu=use_gpu)
+        self.train_loader = DataLoader(train_set, batch_size=8, num_workers=2, pin_memory=self.use_gpu)
+
+
+data = Images()
+model = nn.Linear(4, 1).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    for batch in data.train_loader:
+        loss = model(batch.to(device)).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
