@@ -150,4 +150,4 @@ def test_files_of_tools_and_data_are_left_alone(tmp_path: Path) -> None:
 def test_what_an_interval_of_1_guards_runs_in_every_step_of_the_detector() -> None:
     found = scan([Path(__file__).parents[1] / "cases" / "detector"]).findings
     lines = {(Path(finding.file).name, finding.line, finding.code) for finding in found}
-    assert {("train.py", 127, "item"), ("general.py", 79, "item"), ("plots.py", 15, "cpu-copy")} <= lines
+    assert {("train.py", 141, "item"), ("general.py", 79, "item"), ("plots.py", 15, "cpu-copy")} <= lines

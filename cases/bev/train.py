@@ -2,9 +2,12 @@
 
     python train.py                                                    # by the machine: GPU or CPU config
     python train.py configs/baseline/lss_swin_nuscenes.py --batch-size 8 --out runs/high_memory
+    python tools/train.py configs/baseline/lss_swin_nuscenes_optimized.py --work-dir runs/test --gpu-ids 0 \\
+        --options runner.max_iters=100
 """
 
 import argparse
+import ast
 import json
 import logging
 import random
@@ -41,15 +44,31 @@ def parse_args():
         help=f"variant of the config: {', '.join(names)} or all; may be repeated",
     )
     parser.add_argument("--data", type=Path, help="where make_data.py put the samples")
-    parser.add_argument("--out", type=Path, help="work dir; default: a new folder under runs/")
+    parser.add_argument("--out", "--work-dir", type=Path, help="work dir; default: a new folder under runs/")
+    parser.add_argument("--gpu-ids", type=int, nargs=1, metavar="N", help="the GPU to train on; ignored without one")
+    parser.add_argument("--options", type=option, nargs="+", default=[], metavar="ENTRY=VALUE", help="of the config")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
+
+
+def option(word):
+    """runner.max_iters=100, as an entry's path and its value."""
+    path, equals, value = word.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{word!r} is no ENTRY=VALUE")
+    try:
+        value = ast.literal_eval(value)
+    except (SyntaxError, ValueError):
+        pass  # a word
+    return path.split("."), value
 
 
 def load_config(args):
     cfg = Config.fromfile(args.config or DEFAULTS[args.scale])
     for name in cfg.variants if "all" in args.fault_free else args.fault_free:
         cfg.merge(cfg.variants[name])
+    for path, value in args.options:
+        cfg.replace(path, value)
     if args.batch_size:
         cfg.data["samples_per_gpu"] = args.batch_size
     if args.steps:
@@ -86,6 +105,8 @@ def main():
     setup_multi_processes(cfg)
     set_random_seed(args.seed)
     device = torch.device("cuda" if args.scale == "gpu" and torch.cuda.is_available() else "cpu")
+    if args.gpu_ids and device.type == "cuda":
+        torch.cuda.set_device(args.gpu_ids[0])
     datasets = [NuScenesBEVDataset(data, split, cfg, args.seed) for split in ("train", "val")]
     loaders = [build_dataloader(dataset, cfg, args.seed) for dataset in datasets]
     model = BEVSegmentor(cfg, datasets[0].geometry)

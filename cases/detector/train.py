@@ -1,9 +1,10 @@
 """Train a tiny detector.
 
-python train.py --img-size 320 --batch-size 384 --hyp data/hyp.scratch.tiny.yaml --workers 8 --cache-images
+python train.py --img-size 320 320 --batch-size 384 --hyp data/hyp.scratch.tiny.yaml --workers 8 --cache-images
 """
 import argparse
 import json
+import math
 import time
 from pathlib import Path
 
@@ -24,22 +25,35 @@ WARMUP = 10  # iterations left out of the timing
 def parse_opt():
     with open(ROOT / 'cfg' / 'opt.yaml') as f:
         config = yaml.safe_load(f)
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--scale', choices=('cpu', 'gpu'), default='gpu' if torch.cuda.is_available() else 'cpu')
     parser.add_argument('--regime', choices=config['regime'], default='loss', help='see cfg/opt.yaml')
-    parser.add_argument('--steps', type=int, help='iterations')
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument('--steps', type=int, help='iterations')
+    length.add_argument('--epochs', type=int, help='times through the images, instead of --steps')
     parser.add_argument('--batch-size', type=int)
-    parser.add_argument('--img-size', type=int)
+    parser.add_argument('--img-size', type=int, nargs='+', metavar='PX', help='of training; a second one is ignored')
     parser.add_argument('--workers', type=int, help='dataloader workers')
     parser.add_argument('--cfg', help='model.yaml')
     parser.add_argument('--hyp', help='hyperparameters')
     parser.add_argument('--cache-images', action='store_true', default=None, help='keep decoded images in RAM')
     parser.add_argument('--fault-free', action='append', default=[], choices=['all', *config['fault_free']],
                         metavar='NAME', help='all, ' + ', '.join(config['fault_free']))
-    parser.add_argument('--data', type=Path, help='folder of the images and labels; made if missing')
-    parser.add_argument('--out', type=Path, help='default: runs/detector-N')
+    parser.add_argument('--data', type=Path, help='folder of the images and labels, made if missing; or a data.yaml')
+    parser.add_argument('--out', type=Path, help='default: PROJECT/NAME-N')
+    parser.add_argument('--project', type=Path, default='runs', help='default: runs')
+    parser.add_argument('--name', default='detector', help='default: detector')
     parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--device', default='', help='cpu, or the number of a GPU; ignored where there is none')
+    parser.add_argument('--weights', default='', help="'' alone: training starts from scratch")
+    parser.add_argument('--noautoanchor', action='store_true', help='ignored: anchors are always those of --cfg')
     args = parser.parse_args()
+    if args.weights:
+        parser.error(f'--weights {args.weights}: training starts from scratch, no weights are loaded')
+    if args.device not in ('', 'cpu') and not args.device.isdecimal():
+        parser.error(f'--device {args.device}: cpu, or the number of one GPU')
+    if args.img_size:
+        args.img_size = args.img_size[0]
 
     opt = {**config['all'], **config[args.scale], **config['regime'][args.regime][args.scale]}
     for name in config['fault_free'] if 'all' in args.fault_free else args.fault_free:
@@ -103,7 +117,7 @@ def train(opt, hyp, device, save_dir):
     mloss = torch.zeros(4, device=device)  # mean losses
     losses, warmup = [], min(WARMUP, opt.steps - 1)
     marks = [now(device)]  # of the beginning, of the end of warm-up, of the end
-    for ni, (imgs, targets, paths) in enumerate(dataloader):
+    for ni, (imgs, targets, paths, _) in enumerate(dataloader):
         imgs = imgs.to(device, non_blocking=True).float() / 255.0
         targets = targets.to(device, non_blocking=True)
         warmup_lr(optimizer, hyp, ni)
@@ -111,7 +125,7 @@ def train(opt, hyp, device, save_dir):
         # Forward
         with torch.autocast(device.type, enabled=opt.amp):
             pred = model(imgs)
-            loss, loss_items = compute_loss(pred, targets, imgs)
+            loss, loss_items = compute_loss(pred, targets)
 
         # Backward
         scaler.scale(loss).backward()
@@ -144,12 +158,30 @@ def train(opt, hyp, device, save_dir):
             'losses': torch.stack(losses).tolist()}
 
 
+def select_device(opt):
+    if opt.scale != 'gpu' or opt.device == 'cpu' or not torch.cuda.is_available():
+        return torch.device('cpu')
+    if opt.device:
+        torch.cuda.set_device(int(opt.device))
+    return torch.device('cuda')
+
+
+def data_folder(opt):
+    folder = opt.data
+    if folder and folder.suffix == '.yaml':
+        with open(ROOT / folder) as f:
+            folder = yaml.safe_load(f)['path']
+    return make_data.make(opt.scale, folder or make_data.default_dir(opt.scale))
+
+
 def main():
     opt = parse_opt()
-    device = torch.device('cuda' if opt.scale == 'gpu' and torch.cuda.is_available() else 'cpu')
+    device = select_device(opt)
     opt.amp = opt.amp and device.type == 'cuda'
-    opt.data = make_data.make(opt.scale, opt.data or make_data.default_dir(opt.scale))
-    save_dir = opt.out or increment_path(Path('runs') / 'detector')
+    opt.data = data_folder(opt)
+    if opt.epochs:
+        opt.steps = math.ceil(opt.epochs * make_data.IMAGES[opt.scale] / opt.batch_size)
+    save_dir = opt.out or increment_path(opt.project / opt.name)
     save_dir.mkdir(parents=True, exist_ok=True)
     with open(save_dir / 'opt.yaml', 'w') as f:
         yaml.safe_dump({k: str(v) if isinstance(v, Path) else v for k, v in vars(opt).items()}, f)

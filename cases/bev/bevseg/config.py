@@ -21,6 +21,16 @@ class Config(dict):
         cfg.merge(names)
         return cfg
 
+    def replace(self, path, value):
+        """The entry at the end of a path; it must be there."""
+        *parents, name = path
+        node = self
+        for parent in parents:
+            node = node.get(parent) if isinstance(node, Config) else None
+        if not isinstance(node, Config) or name not in node:
+            raise SystemExit(f"the config has no entry {'.'.join(path)}")
+        node[name] = value
+
     def merge(self, other):
         """Replace entries; dicts are merged."""
         for name, value in (other or {}).items():

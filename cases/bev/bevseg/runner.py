@@ -42,7 +42,7 @@ class IterBasedRunner:
         self.scaler = torch.amp.GradScaler(device.type, init_scale=scale, growth_interval=10**6, enabled=use_fp16)
         if use_fp16:
             wrap_fp16_model(model, cfg.fp16.recursive)
-            logger.info("FP16 mixed precision training enabled, loss scale %g", scale)
+            logger.info("FP16混合精度训练已启用 (half precision is on), loss scale %g", scale)
         self.losses = []
 
     def run(self, max_iters):

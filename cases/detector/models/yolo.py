@@ -103,6 +103,10 @@ class Model(nn.Module):
         self.model, self.froms = parse_model(self.yaml, ch)
         self.model[-1].init_biases(img_size)
 
+    @property
+    def device(self):
+        return next(self.parameters()).device
+
     def forward(self, x):
         y = []
         for m, f in zip(self.model, self.froms):

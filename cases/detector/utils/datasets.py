@@ -62,7 +62,7 @@ class LoadImagesAndLabels(Dataset):
         return self.n
 
     def __getitem__(self, key):
-        epoch, index = key
+        epoch, index = key if isinstance(key, tuple) else (0, key)
         hyp, s = self.hyp, self.img_size
         rng = np.random.default_rng([self.seed, epoch, index])
         if rng.random() < hyp['mosaic']:
@@ -137,7 +137,7 @@ class LoadImagesAndLabels(Dataset):
         img, label, path = zip(*batch)
         for i, x in enumerate(label):
             x[:, 0] = i  # image of the batch, for build_targets()
-        return torch.stack(img, 0), torch.cat(label, 0), path
+        return torch.stack(img, 0), torch.cat(label, 0), path, None  # no shapes: a mosaic has none
 
 
 def letterbox(img, size, color=(114, 114, 114)):

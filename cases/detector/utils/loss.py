@@ -6,6 +6,9 @@ import torch.nn.functional as F
 from utils.general import bbox_ciou, box_iou, xywh2xyxy
 
 
+HYP = {'box': 0.05, 'cls': 0.5, 'obj': 1.0, 'anchor_t': 4.0}  # as in data/hyp.scratch.tiny.yaml
+
+
 def decode(pred, anchors):
     """Center (relative to the cell) and size of predictions, in grid units."""
     xy = pred[:, :2].sigmoid() * 2.0 - 0.5
@@ -14,17 +17,17 @@ def decode(pred, anchors):
 
 
 class ComputeLoss:
-    def __init__(self, model, hyp):
+    def __init__(self, model, hyp=HYP):
         det = model.model[-1]
         self.hyp, self.nc, self.na, self.nl = hyp, det.nc, det.na, det.nl
         self.anchors, self.stride = det.anchors, det.stride.tolist()
         self.balance = [4.0, 1.0, 0.4]  # P3, P4, P5
         self.bce = nn.BCEWithLogitsLoss()
 
-    def __call__(self, p, targets, imgs):
+    def __call__(self, p, targets):
         p = [pi.float() for pi in p]
         lbox = lobj = lcls = torch.zeros((), device=targets.device)
-        for i, (indices, matched, anchors) in enumerate(self.build_targets(p, targets, imgs)):
+        for i, (indices, matched, anchors) in enumerate(self.build_targets(p, targets)):
             b, a, gj, gi = indices
             pi = p[i]
             tobj = torch.zeros_like(pi[..., 0])
@@ -41,9 +44,9 @@ class ComputeLoss:
             lobj = lobj + self.bce(pi[..., 4], tobj) * self.balance[i]
         lbox, lobj, lcls = lbox * self.hyp['box'], lobj * self.hyp['obj'], lcls * self.hyp['cls'] * self.nc / 80
         loss = lbox + lobj + lcls
-        return loss * len(imgs), torch.stack((lbox, lobj, lcls, loss)).detach()
+        return loss * p[0].shape[0], torch.stack((lbox, lobj, lcls, loss)).detach()
 
-    def build_targets(self, p, targets, imgs):
+    def build_targets(self, p, targets):
         return self.find_3_positive(p, targets)
 
     def find_3_positive(self, p, targets):
@@ -79,8 +82,9 @@ class ComputeLossOTA(ComputeLoss):
     """Of the candidates of each target, SimOTA keeps the dynamic k that cost least."""
 
     @torch.no_grad()
-    def build_targets(self, p, targets, imgs):
+    def build_targets(self, p, targets):
         candidates = self.find_3_positive(p, targets)
+        size = p[0].shape[3] * self.stride[0]  # of the images
         kept = [[] for _ in range(self.nl)]  # per layer, per image: which candidates
         matched = [[] for _ in range(self.nl)]  # and the target of each
         for batch_idx in range(p[0].shape[0]):
@@ -108,7 +112,7 @@ class ComputeLossOTA(ComputeLoss):
                 continue
 
             # cost of giving a prediction (column) to a target (row)
-            txyxy = xywh2xyxy(this_target[:, 2:6] * imgs.shape[-1])
+            txyxy = xywh2xyxy(this_target[:, 2:6] * size)
             pair_wise_iou = box_iou(txyxy, pxyxys)
             pair_wise_iou_loss = -torch.log(pair_wise_iou + 1e-8)
             gt_cls = F.one_hot(this_target[:, 1].long(), self.nc).float().unsqueeze(1).repeat(1, num_pred, 1)

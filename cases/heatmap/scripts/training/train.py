@@ -1,13 +1,14 @@
 """Train the fiducial detector.
 
-    python train.py                                    # from the repository root
-    python train.py --config configs/fiducial_gpu.yaml
+    python scripts/training/train.py
+    python scripts/training/train.py --config configs/fiducial_gpu.yaml
 """
 
 import argparse
 import json
 import logging
 import random
+import sys
 import tempfile
 from pathlib import Path
 
@@ -15,13 +16,15 @@ import numpy as np
 import torch
 import yaml
 
-import make_data
-from src.models.lite_hrnet import LiteHRNet
-from src.training.npy_data_loader import create_loaders
-from src.training.training_engine import WARMUP, TrainingEngine
-
 ROOT = Path(__file__).resolve().parents[2]
-# name given to --fault-free -> entry of the config that it sets to true
+sys.path.insert(0, str(ROOT))
+
+import make_data  # noqa: E402
+from src.models.lite_hrnet import LiteHRNet  # noqa: E402
+from src.training.npy_data_loader import create_loaders  # noqa: E402
+from src.training.training_engine import WARMUP, TrainingEngine  # noqa: E402
+
+# name given to --fault-free -> entry of the config that it sets to true; without the entry it is off
 SWITCHES = {
     "targets": ("train", "use_precomputed_targets"),
     "workers": ("data", "loader_from_config"),
@@ -71,7 +74,7 @@ def setup_backends(train_cfg):
         torch.set_num_threads(train_cfg["threads"])
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
-    if train_cfg["cudnn_from_config"]:
+    if train_cfg.get("cudnn_from_config", False):
         torch.backends.cudnn.deterministic = False
         torch.backends.cudnn.benchmark = train_cfg["cudnn_benchmark"]
     torch.backends.cuda.matmul.allow_tf32 = train_cfg["allow_tf32"]

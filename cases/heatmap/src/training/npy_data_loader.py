@@ -52,7 +52,7 @@ class NpyBatchDataset(Dataset):
 def create_loaders(folder, data_cfg, seed):
     """Training and validation loader."""
     args = dict(LOADER_ARGS)
-    if data_cfg["loader_from_config"]:
+    if data_cfg.get("loader_from_config", False):
         args.update(num_workers=data_cfg["num_workers"], prefetch_factor=data_cfg["prefetch_factor"])
     generator = torch.Generator().manual_seed(seed)
     train_set = NpyBatchDataset(Path(folder) / "train", augment=True, seed=seed)

@@ -75,7 +75,7 @@ class TrainingEngine:
 
     def train_step(self, batch):
         batch = self._prepare(batch)
-        if self.cfg["use_precomputed_targets"]:
+        if self.cfg.get("use_precomputed_targets", False):
             heatmaps, offsets = batch["heatmaps"], batch["offsets"]
         else:
             heatmaps, offsets = self._generate_targets(batch["keypoints"])
