@@ -209,9 +209,11 @@ def _crowd(usage: list[Usage]) -> dict[str, Any]:
 
 
 def _counted(found: Costs, iterations: Iterations) -> Costs:
-    """With samples as the run counts them: what the dataset returns may be a batch already."""
-    in_step = float(iterations.samples[iterations.warmup :].mean())
-    return msgspec.structs.replace(found, samples=in_step) if iterations.border == "batches" and in_step else found
+    """With samples as the run counts them, for what the dataset returns may be a batch; and with the loop's pace."""
+    in_step, steps = float(iterations.samples[iterations.warmup :].mean()), iterations.after_warmup
+    if iterations.border != "batches" or not in_step:
+        return found
+    return msgspec.structs.replace(found, samples=in_step, made=len(steps) / steps.sum() if steps.any() else 0.0)
 
 
 def _busy(fetches: Rows, begin: float) -> float | None:

@@ -38,6 +38,7 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
     computing: float  # of it, on a core
     training: float  # on a core, in the training process, with all that the step does
     receiving: float  # in the training process, while nothing else happens in it
+    made: float = 0.0  # batches a second that were: there were cores for them, though threads that wait look busy
 
 
 def predict(costs: Costs, workers: int, cores: float, cpu_known: bool) -> Supply | None:
@@ -67,7 +68,7 @@ def _limits(costs: Costs, workers: int, cores: float) -> dict[str, float]:
     busy = costs.computing + costs.training
     return {
         "workers": workers / costs.making,
-        "cores": cores / busy if busy else float("inf"),
+        "cores": max(cores / busy, costs.made) if busy else float("inf"),
         "receiving": 1 / costs.receiving if costs.receiving else float("inf"),
     }
 
