@@ -228,7 +228,9 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
     if options.floor:
         outcome = _floor(command, folder, run, watcher, options)
         run = msgspec.structs.replace(run, floor=outcome, images=_image_costs(run, watcher, options))
-    return _finish(folder, run, watcher, options), code
+    report = _finish(folder, run, watcher, options)
+    condenser.finish()
+    return report, code
 
 
 def _read(watcher: live.Live) -> list[Finding]:

@@ -8,23 +8,26 @@ first part of a file stays, and so does the last: what is told event by event is
     train-17.pack   what was in the hole
 
 A pack is written whole before anything is given back, and given back only when the next has been written: one who
-reads what he has just heard of finds it. Should this process be killed in between, nothing is missing.
+reads what he has just heard of finds it. Should this process be killed in between, nothing is missing. When the program
+is over, the packs take the place of the hole, so that a record can be copied by any means.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
+import psutil
 
 from floorit import packing
 from floorit.events import NOT_OURS, PACKED, Process, is_shared
 from floorit.record import wire
+from floorit.replay import WINDOW
 from floorit.tables import Rows
 
 HEAD = 1 << 23  # bytes at the start of a file that stay as they are
@@ -63,6 +66,12 @@ class Condenser:
             if file is not None and file.is_due() and self._can_punch():
                 file.try_to_go_on()
 
+    def finish(self) -> None:
+        """The program is over: leave files without holes."""
+        for file in self._files.values():
+            with suppress(OSError, ValueError):  # then they have them
+                file.finish()
+
     def _can_punch(self) -> bool:
         """Whether the disk takes parts of files back."""
         if self._is_able is None:
@@ -77,8 +86,10 @@ class _File:
         self._path = path
         self._process = _Playing(is_shared(path))
         self._offset = 0
+        self._first: packing.Stretch | None = None  # that was packed
         self._kept: packing.Stretch | None = None  # packed last, not given back yet
-        self._packs: BinaryIO | None = None
+        self._packs = path.with_suffix(PACKED)
+        self._lengths: list[int] = []  # of what is in it
         self._is_over = False  # it cannot be packed
 
     def is_due(self) -> bool:
@@ -110,14 +121,31 @@ class _File:
             self._keep(packing.Stretch(begin=begin, end=self._offset, since=moments[0], until=moments[1]), made)
 
     def _keep(self, stretch: packing.Stretch, made: packing.Pack) -> None:
-        if self._packs is None:
-            self._packs = self._path.with_suffix(PACKED).open("xb")
-        self._packs.write(wire.frame(wire.PACK_TAG, packing.encode(stretch, made)))
-        self._packs.flush()
-        os.fsync(self._packs.fileno())
+        frame = wire.frame(wire.PACK_TAG, packing.encode(stretch, made))
+        with self._packs.open("ab" if self._lengths else "xb") as packs:
+            packs.write(frame)
+            packs.flush()
+            os.fsync(packs.fileno())
         if self._kept is not None:
             _punch(self._path, self._kept.begin, self._kept.end)
-        self._kept = stretch
+        self._first, self._kept = self._first or stretch, stretch
+        self._lengths.append(len(frame))
+
+    def finish(self) -> None:
+        """Put the packs into the file, unless somebody still writes to it."""
+        if self._first is None or self._kept is None or psutil.pid_exists(_writer_of(self._path)):
+            return
+        whole = self._path.with_suffix(".part")
+        with self._path.open("rb") as plain, self._packs.open("rb") as packed, whole.open("wb") as file:
+            file.write(plain.read(self._first.begin))
+            for length in self._lengths:
+                file.write(_moved(packed.read(length), file.tell()))
+            plain.seek(self._kept.end)
+            shutil.copyfileobj(plain, file)
+            file.flush()
+            os.fsync(file.fileno())
+        whole.replace(self._path)
+        self._packs.unlink()
 
 
 class _Playing(Process):
@@ -157,19 +185,31 @@ class _Playing(Process):
         for some in parts.values():
             some.clear()
         self._moments = _moments(tables, self._moments[1])
+        is_watched = bool((tables["rows"]["flags"] & WINDOW).any())  # a kernel's neighbours are microseconds away
         made = packing.Pack(
             notes=notes,
-            tables={name: packing.packed(table) for name, table in tables.items()},
+            tables={name: packing.packed(table, exactly=is_watched) for name, table in tables.items()},
             played=self._played,
             player=self._player.saved() if self._player is not None else None,
         )
         return made, self._moments
 
 
+def _moved(frame: bytes, begin: int) -> bytes:
+    """The frame of a pack that stands at the place that it names."""
+    moved: bytes = wire.frame(wire.PACK_TAG, packing.moved(frame[wire.FRAME.size :], begin, begin + len(frame)))
+    return moved
+
+
 def _moments(tables: dict[str, Rows], since: float) -> tuple[float, float]:
     """When the last row or batch of the stretch before ended, and that of this one."""
     ends = [float(tables[name]["end"][-1]) for name in ("rows", "fetches") if len(tables[name])]
     return since, max(ends, default=since)
+
+
+def _writer_of(path: Path) -> int:
+    """The number of the process, or of the one whose workers share the file: see record/writer.py."""
+    return int(path.stem.split("-")[-1 if is_shared(path) else -2])
 
 
 def _is_ours(path: Path) -> bool:

@@ -450,8 +450,16 @@ class RecordReader:
                 if not self._lines and payload.endswith(_OF_LINES):
                     continue
                 with suppress(*NOT_OURS):
-                    process.take(tag, payload)
+                    if tag == wire.PACK_TAG:
+                        process.play()
+                        self._unpack(process, payload)
+                    else:
+                        process.take(tag, payload)
             process.play()
+
+    def _unpack(self, process: Process, payload: bytes) -> None:
+        process.unpack(packing.decode(payload), lines=self._lines)
+        process.has_no_log(packing.stretch_of(payload))
 
     def _read_packs(self, path: Path, process: Process, packs: Path) -> Process:
         """What of a file has been packed, with what stands before it."""
@@ -460,14 +468,17 @@ class RecordReader:
                 if tag != wire.PACK_TAG:
                     continue
                 stretch = packing.stretch_of(payload)
+                if _has_pack(path, stretch.begin):
+                    return process
                 if stretch.begin < self._offsets.get(path, 0) < stretch.end:
                     return self._read_anew(path, packs)  # what it has not read of it may be gone
                 if stretch.begin >= self._offsets.get(path, 0):
                     self._read_plain(path, process, stretch.begin)
                     with suppress(*NOT_OURS):
-                        process.unpack(packing.decode(payload), lines=self._lines)
+                        self._unpack(process, payload)
                     self._offsets[path] = stretch.end
-                process.has_no_log(stretch)
+                else:
+                    process.has_no_log(stretch)
         return process
 
     def _read_anew(self, path: Path, packs: Path) -> Process:
@@ -542,6 +553,13 @@ class RecordReader:
 def is_shared(path: Path) -> bool:
     """Whether loader workers share a file."""
     return path.name.startswith(_WORKERS)
+
+
+def _has_pack(path: Path, begin: int) -> bool:
+    """Whether what was packed of a file has been put into it, so that it stands there."""
+    with path.open("rb") as file:
+        file.seek(begin)
+        return file.read(wire.FRAME.size).startswith(wire.MARK + wire.PACK_TAG)
 
 
 def _plain_bytes(path: Path, packed: packing.Stretch | None) -> bytes:

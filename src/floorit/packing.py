@@ -77,6 +77,12 @@ def stretch_of(payload: bytes) -> Stretch:
     return Stretch(begin=begin, end=end, since=since, until=until)
 
 
+def moved(payload: bytes, begin: int, end: int) -> bytes:
+    """The same pack, which stands for another part of the file."""
+    stretch = stretch_of(payload)
+    return HEAD.pack(begin, end, stretch.since, stretch.until) + payload[HEAD.size :]
+
+
 def decode(payload: bytes) -> Pack:
     """Read it back. ValueError where it is none of ours."""
     try:
@@ -85,19 +91,19 @@ def decode(payload: bytes) -> Pack:
         raise ValueError(str(error)) from None
 
 
-def packed(table: Rows) -> dict[str, Column]:
-    """A table by its columns; phases are columns of their own."""
+def packed(table: Rows, *, exactly: bool = False) -> dict[str, Column]:
+    """A table by its columns; phases are columns of their own. `exactly` is to the nanosecond."""
     columns: dict[str, Column] = {}
     for name in table.dtype.names or ():
         values = table[name]
         if name in _DURATIONS:
             whole = values.astype(np.float64) / NANO if name in _SECONDS else values.astype(np.float64)
             for part, each in enumerate(whole.reshape(len(table), _width(table.dtype, name)).T):
-                columns[f"{name}{part}"] = _ticked(each, _tick(each))
+                columns[f"{name}{part}"] = _ticked(each, 1 if exactly else _tick(each))
         elif name not in _MOMENTS:
             columns[name] = _counted(values.astype(np.int64))
     for name in set(table.dtype.names or ()) & set(_MOMENTS):
-        columns[name] = _moments(table, name)
+        columns[name] = _moments(table, name, exactly)
     return columns
 
 
@@ -123,7 +129,7 @@ def _width(kind: np.dtype[np.void], name: str) -> int:
     return int(np.prod(kind[name].shape, dtype=int))
 
 
-def _moments(table: Rows, name: str) -> Column:
+def _moments(table: Rows, name: str, exactly: bool) -> Column:
     """Of rows, what lies between two ends beyond the phases: nothing, unless a part of the log was lost."""
     values = np.rint(table[name] / NANO).astype(np.int64) if name == "end" else table[name].astype(np.int64)
     first = int(values[0]) if len(values) else 0
@@ -131,7 +137,8 @@ def _moments(table: Rows, name: str) -> Column:
     if table.dtype == ROW:
         first -= round(float(table["seconds"][:1].sum(dtype=np.float64)) / NANO)
         passed = np.diff(values, prepend=first) - table["seconds"].sum(axis=1, dtype=np.float64) / NANO
-    return msgspec.structs.replace(_ticked(passed, _CLOSES if table.dtype == ROW else MOMENT), first=first)
+    tick = 1 if exactly else _CLOSES if table.dtype == ROW else MOMENT
+    return msgspec.structs.replace(_ticked(passed, tick), first=first)
 
 
 def _lasted(columns: dict[str, Column], numbers: dict[str, Ints], kind: np.dtype[np.void]) -> Ints | int:
