@@ -30,8 +30,8 @@ from floorit.record import wire
 from floorit.replay import WINDOW
 from floorit.tables import Rows
 
-HEAD = 1 << 23  # bytes at the start of a file that stay as they are
-TAIL = 1 << 23  # and at its end, at least
+HEAD = 1 << 22  # bytes at the start of a file that stay as they are
+TAIL = 1 << 22  # and at its end, at least
 AT_ONCE = 1 << 22  # bytes that are packed together
 EVERY = 10.0  # seconds between two looks at the files
 SHARE = 0.02  # of the time that may go into it

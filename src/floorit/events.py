@@ -471,7 +471,9 @@ class RecordReader:
                 if _has_pack(path, stretch.begin):
                     return process
                 if stretch.begin < self._offsets.get(path, 0) < stretch.end:
-                    return self._read_anew(path, packs)  # what it has not read of it may be gone
+                    self._read_plain(path, process, stretch.end)
+                    if self._offsets[path] != stretch.end:  # what was left of it is gone
+                        return self._read_anew(path, packs)
                 if stretch.begin >= self._offsets.get(path, 0):
                     self._read_plain(path, process, stretch.begin)
                     with suppress(*NOT_OURS):
