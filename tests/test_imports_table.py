@@ -118,7 +118,7 @@ MAY_INSTALL = {
     "player": {"msgspec", "numpy"},
     "packing": {"msgspec", "numpy"},
     "events": {"msgspec", "numpy"},
-    "condense": {"numpy", "psutil"},
+    "condense": {"msgspec", "numpy", "psutil"},
     "truth": {"msgspec"},
     "language": {"polib", "rich"},
     "hardware": {"msgspec", "psutil", "pynvml"},

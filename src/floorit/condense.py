@@ -20,7 +20,9 @@ import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 import psutil
 
@@ -35,8 +37,9 @@ TAIL = 1 << 22  # and at its end, at least
 AT_ONCE = 1 << 22  # bytes that are packed together
 EVERY = 10.0  # seconds between two looks at the files
 SHARE = 0.02  # of the time that may go into it
-_PLAYED = tuple(wire.note(kind)[-len(f'"{kind}"}}') :] for kind in ("samples", "lines"))  # what such notes end with
-_OF_PROCESS = wire.note("process")[-len('"process"}') :]
+_SAMPLES, _LINES, _PROCESS, _RECEIVED, _SYNCS = (
+    wire.note(kind)[-len(f'"{kind}"}}') :] for kind in ("samples", "lines", "process", "received", "syncs")
+)  # what such notes end with
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2  # linux/falloc.h
 
 
@@ -149,22 +152,30 @@ class _File:
 
 
 class _Playing(Process):
-    """A process whose tables are taken as they are made, and whose notes are kept as they are."""
+    """A process whose tables are taken as they are made, and whose notes are kept; of some, their sum."""
 
     def __init__(self, is_shared: bool) -> None:
         super().__init__()
         self._is_shared = is_shared
         self._notes: list[bytes] = []
         self._moments = (0.0, 0.0)
-        self._raw: dict[str, list[Rows]] = {"looks": [], "spans": []}
+        self._raw: dict[str, list[Rows]] = {"looks": [], "spans": [], "seen": []}
 
     def take(self, tag: bytes, payload: bytes) -> None:
-        """What is to be played is taken in; of the other notes only what a process tells of itself."""
-        is_played = tag != wire.JSON_TAG or (not self._is_shared and payload.endswith(_PLAYED))
-        if not is_played:
-            self._notes.append(payload)
-        if (is_played and not (self._is_shared and tag == wire.LOG_TAG)) or payload.endswith(_OF_PROCESS):
+        """What is played or added up is taken in, and what a process tells of itself; other notes are kept."""
+        if tag != wire.JSON_TAG:
+            if not (self._is_shared and tag == wire.LOG_TAG):
+                super().take(tag, payload)
+        elif payload.endswith(_SAMPLES) and self._is_shared:
+            note = msgspec.json.decode(payload)
+            looks = [(time, note["pid"], stack, leaf) for time, stack, leaf in note["looks"]]
+            self._raw["seen"].append(np.array(looks, packing.SEEN))
+        elif payload.endswith((_SAMPLES, _LINES, _RECEIVED, _SYNCS)):
             super().take(tag, payload)
+        else:
+            self._notes.append(payload)
+            if payload.endswith(_PROCESS):
+                super().take(tag, payload)
 
     def play(self) -> None:
         """Looks and spans as they are told, with the numbers of their places."""
@@ -179,7 +190,8 @@ class _Playing(Process):
 
     def pack(self) -> tuple[packing.Pack, tuple[float, float]]:
         """All since the last time, and from when to when that was."""
-        notes, self._notes = self._notes, []
+        notes, self._notes = [*self._notes, *_summed(self.received, self.syncs)], []
+        self.received, self.syncs = [], []
         parts = {**self._parts, **self._raw}
         tables = {name: np.concatenate([np.zeros(0, kind), *parts[name]]) for name, kind in packing.KINDS.items()}
         for some in parts.values():
@@ -193,6 +205,22 @@ class _Playing(Process):
             player=self._player.saved() if self._player is not None else None,
         )
         return made, self._moments
+
+
+def _summed(received: list[dict[str, Any]], syncs: list[dict[str, Any]]) -> list[bytes]:
+    """One note of each kind instead of many."""
+    sites: dict[tuple[Any, ...], list[int]] = {}
+    for note in syncs:
+        for *site, calls, nanoseconds in note["sites"]:
+            total = sites.setdefault(tuple(site), [0, 0])
+            total[:] = total[0] + calls, total[1] + nanoseconds
+    batches, seconds = (sum(note[name] for note in received) for name in ("batches", "seconds"))
+    frames = []
+    if received:
+        frames.append(wire.note("received", at=received[-1]["at"], batches=batches, seconds=seconds))
+    if syncs:
+        frames.append(wire.note("syncs", at=syncs[-1]["at"], sites=[[*site, *total] for site, total in sites.items()]))
+    return [frame[wire.FRAME.size :] for frame in frames]
 
 
 def _moved(frame: bytes, begin: int) -> bytes:

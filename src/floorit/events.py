@@ -291,12 +291,16 @@ class Process:
         """Take in a stretch that has been played and packed, with or without lines."""
         tables = {name: packing.unpacked(pack.tables[name], kind) for name, kind in packing.KINDS.items()}
         for note in pack.notes:
-            with suppress(*NOT_OURS):
+            try:
                 self.take(wire.JSON_TAG, note)
+            except NOT_OURS:
+                continue
         for name, parts in self._parts.items():
             if lines or name != "stretches":
                 parts.append(tables[name])
         self._take_looks(tables["looks"])
+        times, pids, stacks, leaves = (tables["seen"][name].tolist() for name in packing.SEEN.names or ())
+        self._looked(pids, times, repeat(wire.DATA_WAIT), repeat(0), stacks, leaves)
         pid = self.key[1]
         for time, lasted, phase, place in tables["spans"].tolist():
             self.spans.append(Span(time - lasted, time, phase, self._places.get((pid, place))))
@@ -311,7 +315,7 @@ class Process:
 
     def _take_looks(self, looks: Rows) -> None:
         columns = (looks[name].tolist() for name in ("time", "phase", "iterator", "stack", "leaf"))
-        self._looked(self.key[1], *columns)
+        self._looked(repeat(self.key[1]), *columns)
 
     def let_go(self) -> None:
         """Keep the notes that are few, and nothing that grows with the steps."""
@@ -364,7 +368,7 @@ class Process:
                 self._playing().looked(note["looks"])
             elif note["looks"]:
                 times, stacks, leaves = zip(*note["looks"], strict=True)
-                self._looked(note["pid"], times, repeat(wire.DATA_WAIT), repeat(0), stacks, leaves)
+                self._looked(repeat(note["pid"]), times, repeat(wire.DATA_WAIT), repeat(0), stacks, leaves)
         elif kind == "lines":
             self._playing().lines(note["taken"])
         elif kind in _LISTED:
@@ -386,14 +390,16 @@ class Process:
 
     def _looked(
         self,
-        pid: int,
+        pids: Iterable[int],
         times: Iterable[int],
         phases: Iterable[int],
         iterators: Iterable[int],
         stacks: Iterable[int],
         leaves: Iterable[int],
     ) -> None:
-        for time, phase, iterator, number, leaf in zip(times, phases, iterators, stacks, leaves, strict=False):
+        for pid, time, phase, iterator, number, leaf in zip(
+            pids, times, phases, iterators, stacks, leaves, strict=False
+        ):
             stack = self._stacks.get((pid, number), ())
             user = next((place for place in stack if place.is_users), None)
             self.samples.append(Sample(time * NANO, phase, iterator, user, self._places.get((pid, leaf)), stack=stack))
@@ -443,18 +449,19 @@ class RecordReader:
 
     def _read_plain(self, path: Path, process: Process, until: int | None = None) -> None:
         """The frames of a file up to a place in it."""
+        left_out = wire.LOG_TAG if is_shared(path) else None  # of several processes at once: no thread did that
         for frames in self._new_frames(path, until):
             for tag, payload in frames:
-                if is_shared(path) and tag == wire.LOG_TAG:
-                    continue  # several processes' at once: no thread did that
-                if not self._lines and payload.endswith(_OF_LINES):
+                if tag == left_out or (not self._lines and payload.endswith(_OF_LINES)):
                     continue
-                with suppress(*NOT_OURS):
+                try:
                     if tag == wire.PACK_TAG:
                         process.play()
                         self._unpack(process, payload)
                     else:
                         process.take(tag, payload)
+                except NOT_OURS:
+                    continue
             process.play()
 
     def _unpack(self, process: Process, payload: bytes) -> None:

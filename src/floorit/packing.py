@@ -18,6 +18,8 @@ from floorit.player import SavedPlayer
 from floorit.tables import DEVICE_ROW, FETCH, LOOK, NAMED_ROW, NANO, ROW, STRETCH, Rows
 
 SPAN = np.dtype([("time", "<i8"), ("nanoseconds", "<i8"), ("phase", "u1"), ("place", "<u4")])
+# A look at the stack of a worker: when (nanoseconds), which one, number of the stack and of the innermost line.
+SEEN = np.dtype([("time", "<i8"), ("pid", "<u4"), ("stack", "<u4"), ("leaf", "<u4")])
 KINDS = {
     "rows": ROW,
     "named": NAMED_ROW,
@@ -25,6 +27,7 @@ KINDS = {
     "fetches": FETCH,
     "stretches": STRETCH,
     "looks": LOOK,
+    "seen": SEEN,
     "spans": SPAN,
 }
 FINE = 256  # ticks in the middle one of a column's durations, at least
