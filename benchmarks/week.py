@@ -210,8 +210,9 @@ def read(folder, steps):
     began = time.monotonic()
     command = [sys.executable, "-m", "floorit", "report", "--json", str(folder)]
     told = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    took, most = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    print(f"floorit report --json: {took:.1f} s, {most / 2**10:.0f} MiB (load of the machine {os.getloadavg()[0]:.1f})")
+    took, used = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"floorit report --json: {took:.1f} s, {used.ru_utime + used.ru_stime:.1f} s of a core,", end=" ")
+    print(f"{used.ru_maxrss / 2**10:.0f} MiB (load of the machine {os.getloadavg()[0]:.1f})")
     slower = told["slowdown"]
     print(f"step {told['step']['mean'] * 1e3:.4f} ms, p95 {told['step']['p95'] * 1e3:.4f} ms,", end=" ")
     print(f"ledger {sum(entry['seconds'] for entry in told['ledger']) * 1e3:.4f} ms, {told['run']['epochs']} epochs")

@@ -204,6 +204,17 @@ def test_a_torn_pack_is_passed_over(plain: Path, folder: Path, monkeypatch: pyte
     assert_same(only(plain), only(folder))
 
 
+def test_what_cannot_be_read_is_said_to_be_missing(plain: Path, folder: Path) -> None:
+    condensed(folder)
+    packs = recording(folder).with_suffix(".pack")
+    first, *others = [payload for _, payload, _ in wire.frames(packs.read_bytes())]
+    spoilt = [first[: packing.HEAD.size] + b"of another version", *others]
+    packs.write_bytes(b"".join(wire.frame(wire.PACK_TAG, payload) for payload in spoilt))
+    process = only(folder)
+    assert [note["what"] for note in process.missing if "packed" in note["reason"]] == ["some of the steps"]
+    assert 0.9 * STEPS < (process.rows["backwards"] > 0).sum() < STEPS
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_one_who_looks_on_sees_the_same_however_late(plain: Path, folder: Path, seed: int) -> None:
     dice = random.Random(seed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -289,7 +288,7 @@ class Process:
 
     def unpack(self, pack: packing.Pack, *, lines: bool) -> None:
         """Take in a stretch that has been played and packed, with or without lines."""
-        tables = {name: packing.unpacked(pack.tables[name], kind) for name, kind in packing.KINDS.items()}
+        tables = {name: packing.unpacked(pack.tables.get(name, {}), kind) for name, kind in packing.KINDS.items()}
         for note in pack.notes:
             try:
                 self.take(wire.JSON_TAG, note)
@@ -455,17 +454,20 @@ class RecordReader:
                 if tag == left_out or (not self._lines and payload.endswith(_OF_LINES)):
                     continue
                 try:
-                    if tag == wire.PACK_TAG:
+                    if tag != wire.PACK_TAG:
+                        process.take(tag, payload)
+                    else:
                         process.play()
                         self._unpack(process, payload)
-                    else:
-                        process.take(tag, payload)
                 except NOT_OURS:
                     continue
             process.play()
 
     def _unpack(self, process: Process, payload: bytes) -> None:
-        process.unpack(packing.decode(payload), lines=self._lines)
+        try:
+            process.unpack(packing.decode(payload), lines=self._lines)
+        except NOT_OURS:
+            process.missing.append({"what": "some of the steps", "reason": "what was packed of them cannot be read"})
         process.has_no_log(packing.stretch_of(payload))
 
     def _read_packs(self, path: Path, process: Process, packs: Path) -> Process:
@@ -483,8 +485,7 @@ class RecordReader:
                         return self._read_anew(path, packs)
                 if stretch.begin >= self._offsets.get(path, 0):
                     self._read_plain(path, process, stretch.begin)
-                    with suppress(*NOT_OURS):
-                        self._unpack(process, payload)
+                    self._unpack(process, payload)
                     self._offsets[path] = stretch.end
                 else:
                     process.has_no_log(stretch)

@@ -112,8 +112,10 @@ def packed(table: Rows, *, exactly: bool = False) -> dict[str, Column]:
 
 def unpacked(columns: dict[str, Column], kind: np.dtype[np.void]) -> Rows:
     """The table that was packed."""
+    if not columns:
+        return np.zeros(0, kind)
     numbers = {name: _numbers(column) for name, column in columns.items()}
-    table = np.zeros(len(next(iter(numbers.values()))) if numbers else 0, kind)
+    table = np.zeros(len(next(iter(numbers.values()))), kind)
     for name in kind.names or ():
         if name in _DURATIONS:
             parts = [numbers[f"{name}{part}"] * columns[f"{name}{part}"].tick for part in range(_width(kind, name))]
