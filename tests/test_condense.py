@@ -300,7 +300,7 @@ torch.set_num_threads(1)
 model = torch.nn.Linear(8, 1)
 optimizer = torch.optim.SGD(model.parameters(), 0.01)
 data = TensorDataset(torch.randn(3000, 8), torch.randn(3000, 1))
-for epoch in range(2):
+for epoch in range(6):
     for x, y in DataLoader(data, batch_size=2):
         optimizer.zero_grad()
         loss = ((model(x) - y) ** 2).mean()
@@ -311,7 +311,7 @@ print(loss.item())
 RUN = """
 import sys
 from floorit import cli, condense
-condense.HEAD, condense.AT_ONCE, condense.TAIL, condense.EVERY, condense.SHARE = 1 << 15, 1 << 15, 1 << 13, 0.0, 1.0
+condense.HEAD, condense.AT_ONCE, condense.TAIL, condense.EVERY, condense.SHARE = 1 << 17, 1 << 17, 1 << 13, 0.0, 1.0
 sys.exit(cli.main(sys.argv[1:]))
 """
 
@@ -326,11 +326,11 @@ def test_a_record_is_packed_while_the_program_runs(tmp_path: Path, monkeypatch: 
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ended.stdout == bare.stdout
     told = json.loads((tmp_path / "run/report.json").read_text())
-    assert told["run"]["steps"] == 3000
+    assert told["run"]["steps"] == 9000
     process = only(tmp_path / "run")
     assert process.packed is not None
     again = build.merge(tmp_path / "run")[0]
     assert again.run is not None
     assert again.step is not None
-    assert (again.run.steps, again.run.epochs) == (3000, 2)
+    assert (again.run.steps, again.run.epochs) == (9000, 6)
     assert again.step.mean == pytest.approx(told["step"]["mean"], rel=1e-4)

@@ -56,7 +56,8 @@ class Condenser:
         """Pack what is due, if it is time for that."""
         began = time.monotonic()
         if began >= self._due and self._is_able is not False:
-            self.look()
+            with suppress(OSError):  # a folder that is gone is said elsewhere
+                self.look()
             now = time.monotonic()
             self._due = now + max(EVERY, (now - began) / SHARE)
 
