@@ -7,12 +7,13 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from floorit import events, tables
 from floorit.patterns import Patterns, learn, plain
-from floorit.player import Player
+from floorit.player import Player, SavedPlayer
 from floorit.record import wire
 from floorit.record.wire import BACKWARD, FORWARD, IN, LEAF, LOSS, OTHER, OUT, PHASES, SHIFT
 from floorit.replay import BATCH, Replay
@@ -254,6 +255,34 @@ def test_a_replay_goes_on_from_a_state_as_the_one_it_was_taken_of(seed: int) -> 
         one.feed([number for event in log[at:] for number in event])
     assert whole.rows == other.rows
     assert len(whole.rows) > 1
+
+
+class Resumed:
+    """A player that is written down after each part that is played, and read back: another goes on."""
+
+    def __init__(self, started: int) -> None:
+        self._player = Player(started, Patterns())
+        self._told: dict[str, list[Any]] = {name: [] for name in (*TABLES, "spans")}
+
+    def __getattr__(self, name: str) -> Any:
+        return self._told[name] if name in self._told else getattr(self._player, name)
+
+    def play(self) -> None:
+        self._player.play()
+        for name, told in self._told.items():
+            told += getattr(self._player, name)
+        written = msgspec.msgpack.encode(self._player.saved())
+        self._player = Player(0, Patterns())
+        self._player.resume(msgspec.msgpack.decode(written, type=SavedPlayer))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_player_goes_on_where_another_was_written_down(seed: int) -> None:
+    dice = random.Random(seed)
+    both = (Player(1000, Patterns()), Resumed(1000))
+    play_both(dice, random_log(dice, 1500), both, every=3)
+    whole, resumed = map(told, both)
+    assert {name for name in whole if whole[name] != resumed[name]} == set()
 
 
 # -- records ------------------------------------------------------------------------------------------------------

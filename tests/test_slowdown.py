@@ -61,6 +61,16 @@ def test_a_fifth_half_way_is_found_with_its_step(count: int) -> None:
     assert sum(covered) >= 17
 
 
+def test_one_that_comes_late_is_found_where_it_is() -> None:
+    """Then ranks among those before it are above the middle, too."""
+    random, began, count = np.random.default_rng(7), 14_117, 20_000
+    for _ in range(20):
+        seconds = 0.02 * random.lognormal(0, 0.05, count) * np.where(np.arange(count) < began, 1.0, 1.2)
+        found = slowdown.find(_series(seconds), LEDGER)
+        assert found is not None
+        assert found.step == pytest.approx(began + 1, abs=10)
+
+
 def test_what_only_varies_is_not_told() -> None:
     random = np.random.default_rng(1)
     told = [slowdown.find(_series(_noise(random, 600)), LEDGER) for _ in range(100)]

@@ -15,6 +15,7 @@ from rich.console import RenderableType
 
 from floorit import (
     commandline,
+    condense,
     cores,
     demo,
     floorrun,
@@ -196,10 +197,12 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
         record, stream=sys.stderr, quiet=options.quiet, steps=options.steps, window=not options.no_window
     )
     sampler, memory, used = telemetry.Telemetry(folder), headroom.Watch(), usage.Watch()
+    condenser = condense.Condenser(record)
 
     def watch(_: object) -> None:
         watcher.watch()
         sampler.watch()
+        condenser.watch()
         memory.look(watcher.pids)
         used.look(watcher.pids)
 
@@ -225,7 +228,9 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
     if options.floor:
         outcome = _floor(command, folder, run, watcher, options)
         run = msgspec.structs.replace(run, floor=outcome, images=_image_costs(run, watcher, options))
-    return _finish(folder, run, watcher, options), code
+    report = _finish(folder, run, watcher, options)
+    condenser.finish()
+    return report, code
 
 
 def _read(watcher: live.Live) -> list[Finding]:

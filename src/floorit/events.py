@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from floorit import packing
 from floorit.errors import RecordError
 from floorit.patterns import Patterns
 from floorit.player import Player
@@ -26,6 +27,7 @@ AT_ONCE = 1 << 22  # bytes of a file that are read at once
 _HEAD = 1 << 16  # bytes in which a process is expected to have told of itself
 _OF_LINES = wire.note("lines")[-len('"lines"}') :]  # what notes of lines end with
 _WORKERS = "workers-"  # what names of files begin with that loader workers share
+PACKED = ".pack"  # what the name of the file ends with that has what is packed of another
 # Notes that are kept as they come, and the list they are kept in.
 _LISTED = {
     "syncs": "syncs",
@@ -173,6 +175,7 @@ class Process:
         self._places: dict[tuple[int, int], Place] = {}
         self._stacks: dict[tuple[int, int], tuple[Place, ...]] = {}
         self._parts: dict[str, list[Rows]] = {"rows": [], "device": [], "fetches": [], "named": [], "stretches": []}
+        self.packed: packing.Stretch | None = None  # of which there is no log any more, all of it together
 
     @property
     def rows(self) -> Rows:
@@ -276,12 +279,42 @@ class Process:
         for name in ("rows", "named", "device", "stretches"):
             self._parts[name] += getattr(player, name)
             getattr(player, name).clear()
-        pid = self.key[1]
         for looks in player.looks:
-            self._looked(pid, *(looks[name].tolist() for name in ("time", "phase", "iterator", "stack", "leaf")))
+            self._take_looks(looks)
         player.looks.clear()
+        pid = self.key[1]
         self.spans += [Span(s.begin, s.end, s.phase, self._places.get((pid, s.place))) for s in player.spans]
         player.spans.clear()
+
+    def unpack(self, pack: packing.Pack, *, lines: bool) -> None:
+        """Take in a stretch that has been played and packed, with or without lines."""
+        tables = {name: packing.unpacked(pack.tables.get(name, {}), kind) for name, kind in packing.KINDS.items()}
+        for note in pack.notes:
+            try:
+                self.take(wire.JSON_TAG, note)
+            except NOT_OURS:
+                continue
+        for name, parts in self._parts.items():
+            if lines or name != "stretches":
+                parts.append(tables[name])
+        self._take_looks(tables["looks"])
+        times, pids, stacks, leaves = (tables["seen"][name].tolist() for name in packing.SEEN.names or ())
+        self._looked(pids, times, repeat(wire.DATA_WAIT), repeat(0), stacks, leaves)
+        pid = self.key[1]
+        for time, lasted, phase, place in tables["spans"].tolist():
+            self.spans.append(Span(time - lasted, time, phase, self._places.get((pid, place))))
+        if pack.player is not None:
+            self._playing().resume(pack.player)
+            self._played = pack.played
+
+    def has_no_log(self, stretch: packing.Stretch) -> None:
+        """The log of a stretch is gone."""
+        first = self.packed or stretch
+        self.packed = msgspec.structs.replace(first, end=stretch.end, until=stretch.until)
+
+    def _take_looks(self, looks: Rows) -> None:
+        columns = (looks[name].tolist() for name in ("time", "phase", "iterator", "stack", "leaf"))
+        self._looked(repeat(self.key[1]), *columns)
 
     def let_go(self) -> None:
         """Keep the notes that are few, and nothing that grows with the steps."""
@@ -334,7 +367,7 @@ class Process:
                 self._playing().looked(note["looks"])
             elif note["looks"]:
                 times, stacks, leaves = zip(*note["looks"], strict=True)
-                self._looked(note["pid"], times, repeat(wire.DATA_WAIT), repeat(0), stacks, leaves)
+                self._looked(repeat(note["pid"]), times, repeat(wire.DATA_WAIT), repeat(0), stacks, leaves)
         elif kind == "lines":
             self._playing().lines(note["taken"])
         elif kind in _LISTED:
@@ -356,17 +389,23 @@ class Process:
 
     def _looked(
         self,
-        pid: int,
+        pids: Iterable[int],
         times: Iterable[int],
         phases: Iterable[int],
         iterators: Iterable[int],
         stacks: Iterable[int],
         leaves: Iterable[int],
     ) -> None:
-        for time, phase, iterator, number, leaf in zip(times, phases, iterators, stacks, leaves, strict=False):
+        for pid, time, phase, iterator, number, leaf in zip(
+            pids, times, phases, iterators, stacks, leaves, strict=False
+        ):
             stack = self._stacks.get((pid, number), ())
             user = next((place for place in stack if place.is_users), None)
             self.samples.append(Sample(time * NANO, phase, iterator, user, self._places.get((pid, leaf)), stack=stack))
+
+
+# What is whole, but not what we write: somebody else's.
+NOT_OURS = (ValueError, KeyError, TypeError, IndexError, struct.error)
 
 
 def _decoded(payload: bytes) -> Any:
@@ -396,29 +435,76 @@ class RecordReader:
 
     def read_file(self, path: Path) -> Process:
         """The same of one file."""
-        is_shared = path.name.startswith(_WORKERS)
-        process = (self.workers if is_shared else self.processes).setdefault(path, Process(self._patterns))
-        for frames in self._new_frames(path):
-            for tag, payload in frames:
-                if is_shared and tag == wire.LOG_TAG:
-                    continue  # several processes' at once: no thread did that
-                if not self._lines and payload.endswith(_OF_LINES):
-                    continue
-                try:
-                    process.take(tag, payload)
-                except (ValueError, KeyError, TypeError, IndexError, struct.error):
-                    continue  # whole, but not what we write: somebody else's
-            process.play()
+        process = self._known(path)
+        packs = path.with_suffix(PACKED)
+        if packs.exists():
+            process = self._read_packs(path, process, packs)
+        self._read_plain(path, process)
         return process
 
-    def _new_frames(self, path: Path) -> Iterator[list[tuple[bytes, bytes]]]:
+    def _known(self, path: Path) -> Process:
+        kind = self.workers if is_shared(path) else self.processes
+        return kind.setdefault(path, Process(self._patterns))
+
+    def _read_plain(self, path: Path, process: Process, until: int | None = None) -> None:
+        """The frames of a file up to a place in it."""
+        left_out = wire.LOG_TAG if is_shared(path) else None  # of several processes at once: no thread did that
+        for frames in self._new_frames(path, until):
+            for tag, payload in frames:
+                if tag == left_out or (not self._lines and payload.endswith(_OF_LINES)):
+                    continue
+                try:
+                    if tag != wire.PACK_TAG:
+                        process.take(tag, payload)
+                    else:
+                        process.play()
+                        self._unpack(process, payload)
+                except NOT_OURS:
+                    continue
+            process.play()
+
+    def _unpack(self, process: Process, payload: bytes) -> None:
+        try:
+            process.unpack(packing.decode(payload), lines=self._lines)
+        except NOT_OURS:
+            process.missing.append({"what": "some of the steps", "reason": "what was packed of them cannot be read"})
+        process.has_no_log(packing.stretch_of(payload))
+
+    def _read_packs(self, path: Path, process: Process, packs: Path) -> Process:
+        """What of a file has been packed, with what stands before it."""
+        for frames in self._new_frames(packs):
+            for tag, payload in frames:
+                if tag != wire.PACK_TAG:
+                    continue
+                stretch = packing.stretch_of(payload)
+                if _has_pack(path, stretch.begin):
+                    return process
+                if stretch.begin < self._offsets.get(path, 0) < stretch.end:
+                    self._read_plain(path, process, stretch.end)
+                    if self._offsets[path] != stretch.end:  # what was left of it is gone
+                        return self._read_anew(path, packs)
+                if stretch.begin >= self._offsets.get(path, 0):
+                    self._read_plain(path, process, stretch.begin)
+                    self._unpack(process, payload)
+                    self._offsets[path] = stretch.end
+                else:
+                    process.has_no_log(stretch)
+        return process
+
+    def _read_anew(self, path: Path, packs: Path) -> Process:
+        for one in (path, packs):
+            self._offsets.pop(one, None)
+        (self.workers if is_shared(path) else self.processes).pop(path)
+        return self._read_packs(path, self._known(path), packs)
+
+    def _new_frames(self, path: Path, until: int | None = None) -> Iterator[list[tuple[bytes, bytes]]]:
         """What has been appended to a file, not too much at once."""
         size = AT_ONCE
         with path.open("rb") as file:
             while True:
                 offset = self._offsets.get(path, 0)
                 file.seek(offset)
-                data = file.read(size)
+                data = file.read(size if until is None else min(size, until - offset))
                 found = list(wire.frames(data))
                 if found:
                     self._offsets[path] = offset + found[-1][2]
@@ -431,7 +517,7 @@ class RecordReader:
     def files(self) -> list[Path]:
         """Every file: those of processes by rank, as they tell it themselves, then those that workers share."""
         paths = sorted(self.folder.glob("*.rec"))
-        known = {path: Process() for path in paths if not path.name.startswith(_WORKERS)}
+        known = {path: Process() for path in paths if not is_shared(path)}
         for path, process in known.items():
             process.facts = _facts(path)
         named = sorted((path for path in known if known[path].facts), key=lambda path: _order(known[path]))
@@ -439,7 +525,7 @@ class RecordReader:
 
     def keep(self, path: Path, process: Process) -> None:
         """Take over a process that was read elsewhere."""
-        kind = self.workers if path.name.startswith(_WORKERS) else self.processes
+        kind = self.workers if is_shared(path) else self.processes
         kind[path] = process
 
     def run(self) -> list[Process]:
@@ -452,7 +538,7 @@ class RecordReader:
         logs: list[Rows] = []
         lines: list[list[int]] = []
         try:
-            for tag, payload, _ in wire.frames(path.read_bytes()):
+            for tag, payload, _ in wire.frames(_plain_bytes(path, process.packed)):
                 if tag == wire.LOG_TAG:
                     logs.append(np.frombuffer(payload, "<i8", offset=wire.LOG.size))
                 elif tag == wire.JSON_TAG and b'"lines"' in payload:
@@ -472,6 +558,28 @@ class RecordReader:
         """Where that is, if there is one."""
         host, pid = process.key
         return self.folder / f"{_WORKERS}{host}-{pid}.rec"
+
+
+def is_shared(path: Path) -> bool:
+    """Whether loader workers share a file."""
+    return path.name.startswith(_WORKERS)
+
+
+def _has_pack(path: Path, begin: int) -> bool:
+    """Whether what was packed of a file has been put into it, so that it stands there."""
+    with path.open("rb") as file:
+        file.seek(begin)
+        return file.read(wire.FRAME.size).startswith(wire.MARK + wire.PACK_TAG)
+
+
+def _plain_bytes(path: Path, packed: packing.Stretch | None) -> bytes:
+    """A file without what of it is gone."""
+    if packed is None:
+        return path.read_bytes()
+    with path.open("rb") as file:
+        head = file.read(packed.begin)
+        file.seek(packed.end)
+        return head + file.read()
 
 
 def _order(process: Process) -> tuple[int, tuple[str, int]]:

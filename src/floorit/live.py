@@ -19,6 +19,7 @@ from floorit.record import wire
 
 REFRESH = 1.0  # seconds between two states of the line on a terminal
 PLAIN = 30.0  # seconds between two plain lines
+SHARE = 0.02  # of the time that may go into lines: a run of days has many steps to count
 RECENT = 50  # iterations the line looks at
 RECENT_PASSES = 2  # over data, of a process: training's and evaluation's; workers of earlier ones are gone
 MARGIN = 2.0  # seconds that every rank is given to hear of what it is asked
@@ -52,15 +53,21 @@ class Live:
         self._window_asked: float | None = None  # when
         self.warned = False
         self._started = self._last = time.monotonic()
+        self._took = 0.0  # seconds, the last look
         self._bar = None if quiet or not stream.isatty() else BottomLine(stream)
 
     def watch(self) -> None:
         """One look."""
         now = time.monotonic()
-        is_due = self._bar or self._enough or self._wants_window
-        if now - self._last < (REFRESH if is_due else PLAIN):
+        is_asking = self._enough or self._wants_window
+        pause = REFRESH if self._bar or is_asking else PLAIN
+        if now - self._last < (pause if is_asking else max(pause, self._took / SHARE)):
             return
         self._last = now
+        self._look(now)
+        self._took = time.monotonic() - now
+
+    def _look(self, now: float) -> None:
         self.reader.read()
         self._warn()
         found = [(p, i) for p in self.reader.run() if (i := iterations.find(p)) is not None]

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
 
+import msgspec
 import numpy as np
 
 from floorit import tables
 from floorit.patterns import CARRIED, LONGEST, NOT_TOLD, Effect, Ints, Landing, Patterns, RowMade, plain, samples
 from floorit.record import wire
 from floorit.record.wire import OTHER, PHASES, SHIFT
-from floorit.replay import BATCH, CLOSELY, NAP, NO_QUEUE, Nap, Point, Replay, Row, Span, State
+from floorit.replay import BATCH, CLOSELY, NAP, NO_QUEUE, Nap, Point, Replay, Row, Saved, Span, State
 from floorit.tables import NANO, Rows
 
 EVENT = 16  # bytes
@@ -30,6 +31,14 @@ _ENDS = ((wire.STEP_ENDS,), (wire.NEXT_IN, wire.NEXT_FRESH_IN), (wire.STEP_OUT, 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _HIGH = np.uint64(32)
 _PLACES = np.random.Generator(np.random.PCG64(1)).integers(1, 1 << 63, LONGEST, np.uint64) | np.uint64(1)
+
+
+class SavedPlayer(msgspec.Struct, frozen=True, kw_only=True):
+    """A player between two parts of the log, to be written down."""
+
+    replay: Saved
+    looks: list[list[int]]  # and lines, of moments that the log has not reached
+    lines: list[list[int]]
 
 
 class _Notes:
@@ -55,6 +64,10 @@ class _Notes:
     def keep(self, left: Ints) -> None:
         """Those that what has been played does not reach."""
         self._told.append((0, left.tolist()))
+
+    def left(self) -> list[list[int]]:
+        """All of them."""
+        return [list(one) for _, some in self._told for one in some]
 
 
 class Player:
@@ -114,6 +127,17 @@ class Player:
             self._replay.marks(began, milliseconds)
         self._marks.clear()
         self._take()
+
+    def saved(self) -> SavedPlayer:
+        """All that it goes on from, where everything that has come in is played."""
+        return SavedPlayer(replay=self._replay.saved(), looks=self._looks.left(), lines=self._lines.left())
+
+    def resume(self, saved: SavedPlayer) -> None:
+        """Be as it was when this was saved."""
+        self._replay.resume(saved.replay)
+        self._looks, self._lines = _Notes(3), _Notes(2)
+        self._looks.add(saved.looks, 0)
+        self._lines.add(saved.lines, 0)
 
     def _play(self, part: _Part) -> None:
         foreseen = _Foreseen(self._patterns, part)

@@ -164,6 +164,62 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     nap_flags: int  # 0 outside of naps
 
 
+class SavedClock(msgspec.Struct, frozen=True):
+    """A clock's attributes."""
+
+    spent: list[int]
+    open: list[tuple[int, int]]
+    current: int
+    since: int
+    base: int
+    becomes: int
+
+
+class SavedNap(msgspec.Struct, frozen=True):
+    """A nap's attributes."""
+
+    flags: int
+    most: int
+    long: int
+    shares: list[tuple[int, float]]
+    shares_if_long: list[tuple[int, float]]
+
+
+class Saved(msgspec.Struct, frozen=True, kw_only=True):
+    """All of a replay between two events, to be written down: its attributes, but for what it has told."""
+
+    clock: SavedClock
+    nap: SavedNap
+    closely: list[Row]
+    unread: dict[int, tuple[int, list[int]]]
+    _names: list[int]
+    _named: dict[tuple[int, int], list[int]]
+    _number: int
+    _row: Row
+    _ready: int
+    _batch_since_step: bool
+    _border_since_backward: bool
+    _worked: _Moment | None
+    _resumed: _Moment | None
+    _stepped: _Moment | None
+    _presumed: tuple[int, int] | None
+    _called: _Moment | None
+    _is_counted: bool
+    _was_loss: bool
+    _coming: list[Look]
+    _pending_looks: list[Look]
+    _lines: dict[int, int]
+    _line: int
+    _pending_stretches: list[Stretch]
+    _in_window: bool
+    _naps: bool
+    _is_between: bool
+    _pending_spans: list[Span]
+    _marked: list[int] | None
+    _marked_row: int
+    _marked_at: int
+
+
 class Point(NamedTuple):
     """Where a replay is: the times and numbers that go with its state."""
 
@@ -299,6 +355,27 @@ class Replay:
         """The times and numbers that belong to its state."""
         row = self._row
         return Point(self.clock.since, row.iterator, row.ready, self._line, self._number)
+
+    def saved(self) -> Saved:
+        """All that it goes on from."""
+        attributes = {name: getattr(self, name) for name in Saved.__struct_fields__}
+        attributes["clock"] = SavedClock(*(getattr(self.clock, name) for name in SavedClock.__struct_fields__))
+        attributes["nap"] = SavedNap(*(getattr(self.nap, name) for name in SavedNap.__struct_fields__))
+        for name in ("closely", "_coming"):
+            attributes[name] = list(attributes[name])
+        return Saved(**attributes)
+
+    def resume(self, saved: Saved) -> None:
+        """Be as it was when this was saved."""
+        for name in Saved.__struct_fields__:
+            setattr(self, name, getattr(saved, name))
+        self.clock, self.nap = Clock(saved.clock.since), Nap(())
+        for mine, its in ((self.clock, saved.clock), (self.nap, saved.nap)):
+            for name in its.__struct_fields__:
+                setattr(mine, name, getattr(its, name))
+        self.closely, self._coming = deque(saved.closely, CLOSELY), deque(saved._coming)
+        if self._stepped == self._worked:
+            self._stepped = self._worked  # one moment
 
     # -- events --------------------------------------------------------------------------------------------------
 

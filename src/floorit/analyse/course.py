@@ -89,10 +89,12 @@ def watched(process: Process, iterations: Iterations, window: dict[str, Any], tr
 
 
 def _of_usual_length(process: Process, iterations: Iterations) -> int | None:
-    """The number of the step nearest to the median of those that were looked into."""
+    """The number of the step nearest to the median of those that were looked into, and of which there is a log."""
     closely = np.ones(iterations.count, bool)
-    napped = (process.rows["flags"] & replay.NAP > 0) & (iterations.of_row >= 0)
-    closely[iterations.of_row[napped]] = False
+    unseen = process.rows["flags"] & replay.NAP > 0
+    if process.packed is not None:
+        unseen |= (process.rows["end"] > process.packed.since) & (process.starts() < process.packed.until)
+    closely[iterations.of_row[unseen & (iterations.of_row >= 0)]] = False
     closely[: iterations.warmup] = False
     closely[iterations.slowed] = False
     chosen = np.flatnonzero(closely)

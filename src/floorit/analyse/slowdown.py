@@ -94,14 +94,15 @@ def _change(seconds: Floats) -> int | None:
     longer = float((middles[split:, None] > middles[None, :split]).mean())
     if longer < SURELY:
         return None
-    return _within(seconds, sum(map(len, blocks[: split - 1])), sum(map(len, blocks[: split + 1])), split, blocks)
+    return _nearest(
+        seconds, (np.median(np.concatenate(blocks[:split])) + np.median(np.concatenate(blocks[split:]))) / 2
+    )
 
 
-def _within(seconds: Floats, first: int, last: int, split: int, blocks: list[Floats]) -> int:
-    """The step among those of the two blocks around the change: from it on most are nearer to what comes after."""
-    between = (np.median(np.concatenate(blocks[:split])) + np.median(np.concatenate(blocks[split:]))) / 2
-    balance = np.where(seconds[first:last] > between, 1, -1).cumsum()
-    return first + int(balance.argmin()) + 1 if balance.min() < 0 else first
+def _nearest(seconds: Floats, between: float) -> int:
+    """The step from which on most are above that, as most before are below: the sum of ranks has its least near it."""
+    balance = np.where(seconds > between, 1, -1).cumsum()
+    return min(int(balance.argmin()) + 1, len(seconds) - 1)
 
 
 def _goes_on(seconds: Floats) -> bool:

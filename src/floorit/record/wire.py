@@ -105,7 +105,8 @@ LOG = struct.Struct("<q")
 FRAME = struct.Struct("<2scII")
 MARK = b"F%d" % VERSION
 JSON_TAG, LOG_TAG, MARKS_TAG, FETCH_TAG = b"J", b"L", b"M", b"W"
-TAGS = (JSON_TAG, LOG_TAG, MARKS_TAG, FETCH_TAG)
+PACK_TAG = b"P"  # never in a process's own file: the parent's, see floorit.packing
+TAGS = (JSON_TAG, LOG_TAG, MARKS_TAG, FETCH_TAG, PACK_TAG)
 
 
 def frame(tag, payload):

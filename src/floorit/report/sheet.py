@@ -37,6 +37,7 @@ def _rows(trained: Trained) -> list[list[object]]:
     steps = series.find(trained.process, trained.iterations)
     started = float(trained.process.starts()[0])
     order = [wire.PHASES.index(phase) for phase in _PHASES]
+    seconds = steps.seconds
     return [
         [
             trained.process.rank,
@@ -47,8 +48,8 @@ def _rows(trained: Trained) -> list[list[object]]:
             f"{steps.begin[i] - started:.6f}",
             int(steps.samples[i]) or "",
             int(steps.is_divided[i]),
-            *(f"{value:.9f}" for value in (steps.seconds[i], *steps.phases[i, order])),
+            *(f"{value:.9f}" for value in (seconds[i], *steps.phases[i, order])),
         ]
         for i in range(len(steps.step))
-        if steps.is_step[i] or steps.seconds[i] > 0
+        if steps.is_step[i] or seconds[i] > 0
     ]

@@ -1,0 +1,31 @@
+"""The line while a program runs."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from floorit import live
+
+
+@pytest.mark.parametrize(("window", "looks"), [(False, 5), (True, 238)], ids=["only a line", "something to ask for"])
+def test_a_look_that_takes_long_is_seldom_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: bool, looks: int
+) -> None:
+    """Each takes 4 s by this clock: within 1,000 s, lines alone may take 20; else one comes a second after another."""
+    now, seen = [0.0], []
+    monkeypatch.setattr(live.time, "monotonic", lambda: now[0])
+    (tmp_path / "status").touch()
+    watcher = live.Live(tmp_path, stream=io.StringIO(), quiet=False, steps=None, window=window)
+
+    def read() -> None:
+        seen.append(now[0])
+        now[0] += 4.0
+
+    monkeypatch.setattr(watcher.reader, "read", read)
+    while now[0] < 1000:
+        watcher.watch()
+        now[0] += 0.2
+    assert len(seen) == pytest.approx(looks, abs=0 if not window else 10)
