@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from floorit import cli
+from floorit.analyse.ledger import Line
 from floorit.compare import comparison, limit, speed
 from floorit.compare.speed import RUN_TO_RUN, Pace
 from floorit.errors import UsageError
@@ -175,6 +176,10 @@ def test_two_programs_are_said_to_be_two(sides: tuple[comparison.Side, ...]) -> 
     other = msgspec.structs.replace(same, report=msgspec.structs.replace(same.report, program=program))
     assert "a/train.py, B is of b/train.py" in comparison.compare(one, other).caveats[0]
     assert not [caveat for caveat in comparison.compare(one, same).caveats if "two programs" in caveat]
+    line = Line(file="b/other.py", line=1, function="f", share=1.0)
+    ledger = [msgspec.structs.replace(entry, where=[line]) for entry in other.report.ledger]
+    apart = msgspec.structs.replace(other, report=msgspec.structs.replace(other.report, ledger=ledger))
+    assert comparison.compare(one, apart).caveats[0].startswith("these are two programs, a/train.py and b/train.py")
 
 
 def test_findings_that_are_gone_and_new_are_told_apart(sides: tuple[comparison.Side, ...]) -> None:

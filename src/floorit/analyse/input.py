@@ -94,7 +94,8 @@ def describe(
     fetches = fetches[np.isin(fetches["pid"], list(pids)) & (fetches["end"] >= begin) & (fetches["end"] <= end)]
     samples = _looks(process, source, trained, begin) if source is not None else []
     queued = rows[np.isin(rows["iterator"], trained) & (rows["ready"] != replay.NO_QUEUE) & (rows["end"] >= begin)]
-    per_sample = fetches["fetch"].astype(np.float64) / np.maximum(fetches["samples"], 1)
+    in_item = _in_item(fetches, iterations)
+    per_sample = fetches["fetch"].astype(np.float64) / np.maximum(fetches["samples"] * in_item, 1)
     received = sum(r["batches"] for r in process.received)
     receive = sum(r["seconds"] for r in process.received) / received if received else None
     pinned = bool(loader["pin"]) and bool(len(process.device))
@@ -116,7 +117,9 @@ def describe(
         prefetch=loader["prefetch"],
         pinned=pinned,
         where=_lines_of_loader(samples, process),
-        supply=predict(_counted(needs[0], iterations), loader["workers"], cores, needs[1]) if needs and cores else None,
+        supply=predict(_counted(needs[0], in_item, iterations), loader["workers"], cores, needs[1])
+        if needs and cores
+        else None,
         batches_per_epoch=length,
         idle_workers=max(loader["workers"] - length, 0) if length else 0,
         short_epochs=_is_short(loader),
@@ -208,12 +211,18 @@ def _crowd(usage: list[Usage]) -> dict[str, Any]:
     }
 
 
-def _counted(found: Costs, iterations: Iterations) -> Costs:
-    """With samples as the run counts them, for what the dataset returns may be a batch; and with the loop's pace."""
-    in_step, steps = float(iterations.samples[iterations.warmup :].mean()), iterations.after_warmup
-    if iterations.border != "batches" or not in_step:
-        return found
-    return msgspec.structs.replace(found, samples=in_step, made=len(steps) / steps.sum() if steps.any() else 0.0)
+def _in_item(fetches: Rows, iterations: Iterations) -> float:
+    """Samples that the dataset returns at once, as the run counts them: it may make whole batches."""
+    fetched, in_step = fetches["samples"].sum() / max(len(fetches), 1), iterations.samples[iterations.warmup :].mean()
+    is_batch = iterations.border == "batches" and fetched and in_step >= 2 * fetched
+    return float(in_step / fetched) if is_batch else 1.0
+
+
+def _counted(found: Costs, in_item: float, iterations: Iterations) -> Costs:
+    """With samples as the run counts them, and with the loop's pace."""
+    steps = iterations.after_warmup
+    made = len(steps) / steps.sum() if iterations.border == "batches" and steps.any() else 0.0
+    return msgspec.structs.replace(found, samples=found.samples * in_item, made=made)
 
 
 def _busy(fetches: Rows, begin: float) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from floorit.analyse import series
+from floorit.analyse import handover, series
 from floorit.analyse.ledger import ORDER
 from floorit.compare import speed
 from floorit.compare.speed import Pace, Speed
@@ -245,7 +245,9 @@ def _caveats(a: Side, b: Side, found: Speed | None, environment: list[Change]) -
     """What to bear in mind before the speeds are believed."""
     said = []
     first, second = (_script(side.report.program.command) for side in (a, b))
-    if first != second:
+    if first != second and _have_nothing_in_common(_files(a.report), _files(b.report)):
+        said.append(f"these are two programs, {first} and {second}: nothing below says what changed")
+    elif first != second:
         said.append(f"A is of {first}, B is of {second}: if these are two programs, nothing below says what changed")
     if found is None:
         said.append("one of them has fewer than two steps that count: there is no interval, so no claim of speed")
@@ -259,6 +261,16 @@ def _caveats(a: Side, b: Side, found: Speed | None, environment: list[Change]) -
     if unlike:
         said.append(f"not the same machine ({', '.join(unlike)}): part of the difference may be the machine's")
     return said + [line for name, side in (("A", a), ("B", b)) for line in _own_caveats(name, side)]
+
+
+def _have_nothing_in_common(one: set[str], other: set[str]) -> bool:
+    return bool(one) and bool(other) and not one & other
+
+
+def _files(report: Report) -> set[str]:
+    """The program's own files in which time was spent, by their names; scripts are called alike everywhere."""
+    places = {Path(line.file) for entry in report.ledger for line in entry.where if handover.package(line.file) is None}
+    return {path.name for path in places} - {Path(_script(report.program.command)).name}
 
 
 def _script(command: list[str]) -> str:
