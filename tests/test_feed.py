@@ -156,6 +156,7 @@ def test_workers_that_wait_for_the_disk_need_no_core_meanwhile() -> None:
 def test_there_are_cores_for_as_many_batches_as_were_made() -> None:
     """Threads that wait for each other look busy: by their time on a core, two would not have been enough."""
     assert predicted(cores=2, training=0.4).now == pytest.approx(8 * 2 / 0.5)
+    assert predicted(cores=2, training=0.4).alone == pytest.approx(8 * 2 / 0.1)
     assert predicted(cores=2, training=0.4, made=6.0).now == pytest.approx(8 * 6.0)
 
 

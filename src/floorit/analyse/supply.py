@@ -23,6 +23,7 @@ class Supply(msgspec.Struct, frozen=True, kw_only=True):
     """Workers run beside each other until the cores, or the process that takes the batches, are full."""
 
     now: float  # samples a second with the workers there are; without any, while training waits
+    alone: float | None = None  # the same if nothing else needed a core; None: a report that did not tell it
     rates: list[Rate]
     saturates_at: int  # workers from which on more bring nothing
     limit: str  # what stops it there: `cores` or `receiving`; `workers` where no number tried is enough
@@ -52,9 +53,10 @@ def predict(costs: Costs, workers: int, cores: float, cpu_known: bool) -> Supply
     most = max(rate.samples_per_second for rate in rates)
     first = next(rate.workers for rate in rates if rate.samples_per_second >= FULL * most)
     limits = _limits(costs, numbers[-1], cores)
-    alone = costs.samples / costs.making
+    alone = max(workers, 1) * costs.samples / costs.making
     return Supply(
         now=next((rate.samples_per_second for rate in rates if rate.workers == workers), alone),
+        alone=alone,
         rates=rates,
         saturates_at=first,
         limit=min(limits, key=lambda name: limits[name]),

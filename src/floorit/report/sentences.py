@@ -13,6 +13,7 @@ from floorit.analyse.job import Job
 from floorit.analyse.ledger import Entry, Line
 from floorit.analyse.machine import Machine
 from floorit.analyse.slowdown import SlowDown
+from floorit.analyse.supply import FULL
 from floorit.report.model import Missing, Report, RunFacts
 from floorit.report.words import PHASES, duration, interval, number, several, size
 from floorit.stats import seconds
@@ -144,6 +145,8 @@ def of_data_path(workers: Workers) -> list[str]:
     if supply is not None:
         beside = "beside the training" if workers.count else "by itself"
         parts.append(f"{beside} it could give about {number(supply.now)} samples/s")
+        if workers.count and supply.alone is not None and supply.now < FULL * supply.alone:
+            parts.append(f"with cores of its own {number(supply.alone)}")
         others = [rate for rate in supply.rates if rate.workers == supply.saturates_at != workers.count]
         parts += [f"{number(r.samples_per_second)} with {several(r.workers, 'worker')}, then no more" for r in others]
     if len(workers.time_in) > 1:
