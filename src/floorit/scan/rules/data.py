@@ -23,6 +23,7 @@ _OPENS = re.compile(r"h5py\.File|lmdb\.open|zipfile\.ZipFile|tarfile\.open|sqlit
 _READS = re.compile(r"pandas\.read_\w+|(?:json|pickle|numpy|torch)\.load|numpy\.loadtxt|scipy\.io\.loadmat")
 _LISTS = re.compile(r"glob\.i?glob|os\.listdir|os\.walk|os\.scandir")
 _CACHES = re.compile(r".*cach.*|.*preload.*|.*in_?memory.*|.*memo.*|.*\bram\b.*", re.IGNORECASE)
+_ADDED = {"numpy.save": ".npy", "numpy.savez": ".npz", "numpy.savez_compressed": ".npz"}  # to names without it
 # Functions of OpenCV that share their work out among threads.
 _THREADED = re.compile(
     r"cv2\.(?:resize|warpAffine|warpPerspective|remap|cvtColor|GaussianBlur|medianBlur|blur|filter2D|bilateralFilter"
@@ -82,6 +83,43 @@ def _large(scene: Scene) -> Iterator[Match]:
         size = _next_size(scene, call)
         if size is not None and max(size) <= _SMALL and not _asks_for_reduced(call):
             yield Match(call)
+
+
+def _never_read(scene: Scene) -> Iterator[Match]:
+    """`numpy.save` writes to another name than it is given where that does not end in .npy; a check for it fails."""
+    for call in scene.calls(Place.SAMPLE):
+        added = _ADDED.get(scene.name(call.func))
+        path = argument(call, "file", 0)
+        if added is None or not isinstance(path, ast.Name) or not _feeds_training(scene, call):
+            continue
+        inside = scene.source.function(call)
+        if inside is None or not any(_asks_for(part, path.id) for part in ast.walk(inside)):
+            continue
+        end = _end_of(scene, scene.project.set_once(scene.source, path, path.id))
+        if end and not end.endswith(added):
+            yield Match(call)
+
+
+def _asks_for(node: ast.AST, name: str) -> bool:
+    """`name.exists()`, `os.path.exists(name)`"""
+    if not isinstance(node, ast.Call) or last_word(node.func) not in ("exists", "is_file", "isfile"):
+        return False
+    asked = node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
+    return isinstance(asked, ast.Name) and asked.id == name
+
+
+def _end_of(scene: Scene, node: ast.AST | None) -> str:
+    """How a path ends, as far as the text tells; nothing where it does not."""
+    if isinstance(node, ast.Call) and last_word(node.func) in ("join", "Path", "str", "joinpath", "with_suffix"):
+        return _end_of(scene, node.args[-1]) if node.args and not node.keywords else ""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Div)):
+        return _end_of(scene, node.right)
+    if isinstance(node, ast.JoinedStr):
+        return _end_of(scene, node.values[-1]) if node.values else ""
+    if isinstance(node, ast.FormattedValue):
+        node = node.value
+    value = scene.settings.value(scene.source, node)
+    return value if isinstance(value, str) else ""
 
 
 # -- whose samples ----------------------------------------------------------------------------------------------
@@ -326,6 +364,14 @@ RULES = (
         fix="decode-cache",
         finding="input-bound",
         match=_decodes_again,
+    ),
+    Rule(
+        code="cache-never-read",
+        message="a file of a cache is saved under another name than is looked for",
+        costs="`numpy.save` adds .npy: every sample is made again, and written again, each time",
+        instead="end the name in .npy (.npz for `numpy.savez`)",
+        finding="input-bound",
+        match=_never_read,
     ),
     Rule(
         code="opens-per-sample",
