@@ -706,7 +706,7 @@ def changed(folder, stack, line=11, text=LOADED, command=("train.py",), more=())
     place = SimpleNamespace(file=str(path), line=line)
     usual = {"declared": None, "declared_at": None, "actual": None, "set_at": place}
     settings = [SimpleNamespace(**{**usual, "name": "num_workers"}), *(SimpleNamespace(**usual | s) for s in more)]
-    report = SimpleNamespace(program=SimpleNamespace(command=list(command)), settings=settings)
+    report = SimpleNamespace(program=SimpleNamespace(command=list(command)), settings=settings, findings=[])
     made = patch.make(asked.parse(stack), report, [str(path)])
     lines = [line for line in made.diff.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
     return [line.replace(" ", "") for line in lines], [told.words for told in made.told if told.words]
@@ -732,6 +732,32 @@ def test_a_fix_is_patched_where_the_program_says_it(tmp_path, stack, line, added
 
 def test_what_is_only_taken_out_is_taken_out(tmp_path):
     assert changed(tmp_path, ["anomaly=off"]) == (["-torch.autograd.set_detect_anomaly(True)"], [])
+
+
+@pytest.mark.parametrize(
+    ("call", "instead"),
+    [
+        ("checkpoint(layer, x, use_reentrant=False)", "layer(x)"),
+        ("checkpoint(self.part, *parts, preserve_rng_state=False, mask=mask)", "self.part(*parts,mask=mask)"),
+        ("checkpoint(lambda y: layer(y) + y, x)", "(lambday:layer(y)+y)(x)"),
+    ],
+)
+def test_what_is_recomputed_is_called_as_it_is(tmp_path, call, instead):
+    text = f"from torch.utils.checkpoint import checkpoint\nx = {call}  # again\n"
+    lines, by_hand = changed(tmp_path, ["recompute=off"], text=text)
+    assert lines[1:] == [f"+x={instead}#again"]
+    assert not by_hand
+
+
+def test_what_cannot_be_patched_is_said_at_the_line_of_its_cost(tmp_path):
+    text = "from torch.utils.checkpoint import checkpoint\nx = checkpoint(a, x)\ny = checkpoint(b, y)\n"
+    where = [SimpleNamespace(file="model.py", line=3)]
+    finding = SimpleNamespace(fixes=[SimpleNamespace(code="recompute")], where=where)
+    (tmp_path / "train.py").write_text(text)
+    report = SimpleNamespace(program=SimpleNamespace(command=["train.py"]), settings=[], findings=[finding])
+    made = patch.make({"recompute": False}, report, [str(tmp_path / "train.py")])
+    assert not made.diff
+    assert (made.told[0].file, made.told[0].line) == ("model.py", 3)
 
 
 @pytest.mark.parametrize(
@@ -809,7 +835,7 @@ def test_a_patch_is_taken_by_git(tmp_path):
     path.write_text(LOADED)
     place = SimpleNamespace(file=str(path), line=11)
     settings = [SimpleNamespace(name="num_workers", set_at=place, declared=None, declared_at=None)]
-    report = SimpleNamespace(program=SimpleNamespace(command=["train.py"]), settings=settings)
+    report = SimpleNamespace(program=SimpleNamespace(command=["train.py"]), settings=settings, findings=[])
     made = patch.make(asked.parse(["workers=4", "anomaly=off", "fused=on"]), report, [])
     (tmp_path / "floorit.patch").write_text(made.diff)
     subprocess.run(["git", "apply", "floorit.patch"], cwd=tmp_path, check=True)

@@ -45,6 +45,9 @@ _SWITCHES = {"cudnn-benchmark": "torch.backends.cudnn.benchmark"}  # fix -> what
 _TYPED = " on the command line"  # where a setting is said to be declared by a word that was typed
 _FUSABLE = ("Adam", "AdamW", "SGD", "Adagrad")
 _ANOMALY = ("torch.autograd.set_detect_anomaly", "torch.autograd.anomaly_mode.set_detect_anomaly")
+_CHECKPOINT = "torch.utils.checkpoint.checkpoint"
+# Arguments that are its own, and not for what it calls.
+_OF_CHECKPOINT = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop")
 _MADE_AT = "num_workers"  # the setting whose place is that of the loader
 
 
@@ -128,7 +131,7 @@ class _Project:
     def __init__(self, report: Report, files: Iterable[str], typed: str | None = None) -> None:
         self._of_size = typed
         self._settings = {setting.name: setting for setting in report.settings}
-        self._command = report.program.command
+        self._command, self._findings = report.program.command, report.findings
         self._loader_at = next((s.set_at for s in report.settings if s.name == _MADE_AT), None)
         names = {*files, *([self._loader_at.file] if self._loader_at is not None else [])}
         self.sources = [source for name in sorted(names) if (source := _read(name)) is not None]
@@ -161,9 +164,17 @@ class _Project:
             return self._of_optimizer(value)
         if code == "anomaly" and value is False:
             return self._of_anomaly()
+        if code == "recompute" and value is False:
+            return self._of_recompute()
         if code in _SWITCHES:
             return self._of_switch(code, _SWITCHES[code], value)
-        return self._of_config(code, value, _ByHand(f"{_summary(code)}: docs/fixes.md says how"))
+        return self._of_config(code, value, self._in_words(code))
+
+    def _in_words(self, code: str) -> _ByHand:
+        """What a fix is, at the line of the cost that it answers."""
+        words = f"{_summary(code)}: docs/fixes.md says how"
+        lines = [line for found in self._findings if code in {fix.code for fix in found.fixes} for line in found.where]
+        return _ByHand(words, lines[0].file, lines[0].line) if lines else _ByHand(words)
 
     def _of_config(self, code: str, value: Value, otherwise: _ByHand) -> _Entry:
         entry = self._entry(code, value)
@@ -236,6 +247,16 @@ class _Project:
                     return source, call, replace(call.args[0], "False")
         words = "take torch.autograd.set_detect_anomaly(True), or detect_anomaly(), out"
         return self._of_config("anomaly", False, _ByHand(words))
+
+    def _of_recompute(self) -> _Place:
+        """`checkpoint(part, x, use_reentrant=False)` becomes `part(x)`."""
+        calls = [(source, call) for source in self.sources for call in source.all(ast.Call)]
+        found = [(source, call) for source, call in calls if source.name(call.func) == _CHECKPOINT and call.args]
+        if len(found) != 1 or any(given.arg is None for given in found[0][1].keywords):
+            raise self._in_words("recompute")
+        source, call = found[0]
+        own = [given for given in call.keywords if given.arg not in _OF_CHECKPOINT]
+        return source, call, replace(call, ast.unparse(ast.Call(call.args[0], call.args[1:], own)))
 
     def _of_switch(self, code: str, name: str, value: Value) -> _Place:
         for source in self.sources:
