@@ -193,8 +193,9 @@ class Tables:
             if names.isdisjoint(source.words):
                 continue
             for name in source.all(ast.Name):
-                if name.id in names:
-                    found[name.id].append((source, name))
+                meant = {name.id, source.name(name).split(".")[-1]} & names  # from .model import DDPM as M
+                for one in meant:
+                    found[one].append((source, name))
             for attribute in source.all(ast.Attribute):
                 if attribute.attr in names:
                     found[attribute.attr].append((source, attribute))
