@@ -12,7 +12,7 @@ from floorit.scan.heat import Heat, Place
 from floorit.scan.programs import Program, Programs
 from floorit.scan.project import Class, Function, Project
 from floorit.scan.settings import UNKNOWN, Settings
-from floorit.scan.source import Source, argument, has_stars, is_constant, last_word
+from floorit.scan.source import COMPREHENSIONS, Source, argument, has_stars, is_constant, last_word
 
 _MAKERS = ("torch", "torch_geometric", "monai", "torchvision")
 _POSITIONS = {"dataset": 0, "batch_size": 1, "shuffle": 2, "sampler": 3, "num_workers": 5, "pin_memory": 7}
@@ -26,6 +26,10 @@ _WORK = re.compile(
     r"|pydicom|decord|av|lmdb|scipy)\..+|open|(?:.*\.)?(?:imread|read_image|load_image|load_img|imdecode|decode_jpeg"
     r"|get_transform\w*|apply_transform\w*|transforms?|augment\w*|preprocess\w*|tokenize\w*|tokenizer|read_csv|read_json)"
     r"|numpy\.(?:load|loadtxt|memmap|fromfile)|json\.loads?|pickle\.loads?|torch\.load"
+)
+# Those of them that read a whole dataset, which then lies in memory.
+_READ_AT_ONCE = re.compile(
+    r"torch\.load|numpy\.(?:load|loadtxt|fromfile)|json\.loads?|pickle\.loads?|(?:.*\.)?read_(?:csv|json)"
 )
 _UNREADABLE = ast.Name(id="", ctx=ast.Load())  # stands for a value that can't be told
 _STEPS = ("step", "learn", "optimize_parameters", "optimize", "backward")
@@ -88,6 +92,14 @@ class Loader:
         """Whether a loop that does not train goes through it, to measure its samples, and nothing else."""
         source, inside = self.source, self.source.function(self.call)
         made = source.parents.get(self.call)
+        loops = [loop for loop in source.all(ast.For) if loop not in self._loaders.heat.loops]
+        through = {
+            node for loop in loops for node in ast.walk(loop.iter) if not self._loaders.calls_training(source, loop)
+        }
+        listed = (one.generators[0].iter for one in source.all(*COMPREHENSIONS) if one not in self._loaders.heat.loops)
+        through |= {node for iterated in listed for node in ast.walk(iterated)}
+        if self.call in through:
+            return True
         target = made.targets[0] if isinstance(made, ast.Assign) else None
         if not isinstance(target, ast.Name):
             return False
@@ -96,10 +108,6 @@ class Loader:
             for name in source.all(ast.Name)
             if name.id == target.id and isinstance(name.ctx, ast.Load) and source.function(name) is inside
         ]
-        loops = [loop for loop in source.all(ast.For) if loop not in self._loaders.heat.loops]
-        through = {
-            name for loop in loops for name in ast.walk(loop.iter) if not self._loaders.calls_training(source, loop)
-        }
         return bool(through.intersection(read)) and all(name in through or _is_counted(source, name) for name in read)
 
     def _named(self) -> bool | None:
@@ -159,7 +167,8 @@ class Loader:
     @cached_property
     def does_work(self) -> bool:
         """Whether making a sample surely takes more than picking it from memory."""
-        if any(_is_worked(source.name(call.func)) for source, call in self.made):
+        makers = (source.name(call.func) for source, call in self.made)
+        if any(_is_worked(maker) and not _READ_AT_ONCE.fullmatch(maker) for maker in makers):
             return True
         return any(self._loaders.works(owner) for owner in self.classes) or self._pads
 

@@ -11,8 +11,10 @@ from typing import Literal
 import msgspec
 
 from floorit.declared import Value
-from floorit.scan.source import Source, argument, dotted, last_word
+from floorit.scan.source import Source, argument, dotted, is_constant, last_word
 
+# What whoever trains types, whatever its default is.
+_TRAINS = re.compile(r"(?:do_|is_|run_)?(?:train|training)")
 By = Literal["file", "option", "field", "assignment"]
 _ADDS = ("add_argument", "add_arg")
 _OF_SETTINGS = re.compile(r".*(?:Args|Arguments|Config|Configuration|Cfg|Options|Opts?|Settings|Params|HParams|Flags)")
@@ -102,7 +104,7 @@ def plain(node: ast.expr | None) -> Value:
 
 
 def _entry(source: Source, name: str, default: ast.expr | None, node: ast.expr | ast.stmt, by: By) -> Entry:
-    value = plain(default)
+    value = True if by == "option" and is_constant(default, False) and _TRAINS.fullmatch(name) else plain(default)
     is_none = default is None or (isinstance(default, ast.Constant) and default.value is None)
     is_known = value is not None or (is_none and not _is_required(node))
     path, line = source.path, node.lineno
