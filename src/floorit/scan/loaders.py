@@ -12,7 +12,7 @@ from floorit.scan.heat import Heat, Place
 from floorit.scan.programs import Program, Programs
 from floorit.scan.project import Class, Function, Project
 from floorit.scan.settings import UNKNOWN, Settings
-from floorit.scan.source import COMPREHENSIONS, Source, argument, has_stars, is_constant, last_word
+from floorit.scan.source import Source, argument, has_stars, is_constant, last_word
 
 _MAKERS = ("torch", "torch_geometric", "monai", "torchvision")
 _POSITIONS = {"dataset": 0, "batch_size": 1, "shuffle": 2, "sampler": 3, "num_workers": 5, "pin_memory": 7}
@@ -91,15 +91,10 @@ class Loader:
     def _is_used_up(self) -> bool:
         """Whether a loop that does not train goes through it, to measure its samples, and nothing else."""
         source, inside = self.source, self.source.function(self.call)
-        made = source.parents.get(self.call)
-        loops = [loop for loop in source.all(ast.For) if loop not in self._loaders.heat.loops]
-        through = {
-            node for loop in loops for node in ast.walk(loop.iter) if not self._loaders.calls_training(source, loop)
-        }
-        listed = (one.generators[0].iter for one in source.all(*COMPREHENSIONS) if one not in self._loaders.heat.loops)
-        through |= {node for iterated in listed for node in ast.walk(iterated)}
+        through = self._loaders.measured(source)
         if self.call in through:
             return True
+        made = source.parents.get(self.call)
         target = made.targets[0] if isinstance(made, ast.Assign) else None
         if not isinstance(target, ast.Name):
             return False
@@ -204,6 +199,7 @@ class Loaders:
     def __init__(self, project: Project, heat: Heat, settings: Settings, programs: Programs) -> None:
         self.project, self.heat, self.settings, self.programs = project, heat, settings, programs
         self._gone_through: dict[Source, set[str]] = {}
+        self._measured: dict[Source, set[ast.AST]] = {}
         self._of: dict[Source, list[Loader]] = {}
 
     def of(self, source: Source) -> list[Loader]:
@@ -213,10 +209,14 @@ class Loaders:
             self._of[source] = [Loader(source, call, self) for call in calls if _is_loader(source, call)]
         return self._of[source]
 
-    def calls_training(self, source: Source, loop: ast.For) -> bool:
-        """Whether something in a loop may take a step, as far as its name tells."""
-        calls = (node for statement in loop.body for node in ast.walk(statement) if isinstance(node, ast.Call))
-        return any(trains(last_word(call.func)) or last_word(call.func) in _STEPS for call in calls)
+    def measured(self, source: Source) -> set[ast.AST]:
+        """What loops and comprehensions that do not train go through, with all that is part of it."""
+        if source not in self._measured:
+            loops = (loop for loop in source.all(ast.For) if loop not in self.heat.loops)
+            listed = (one for one in source.all(ast.comprehension) if source.parents[one] not in self.heat.loops)
+            through = [*(loop.iter for loop in loops if not _calls_training(loop)), *(one.iter for one in listed)]
+            self._measured[source] = {node for iterated in through for node in ast.walk(iterated)}
+        return self._measured[source]
 
     def gone_through(self, source: Source) -> set[str]:
         """Names that the loops which train go through."""
@@ -310,6 +310,12 @@ class Loaders:
                         seen.add(reached)
                         stack.append(reached)
         return False
+
+
+def _calls_training(loop: ast.For) -> bool:
+    """Whether something in a loop may take a step, as far as its name tells."""
+    calls = (node for statement in loop.body for node in ast.walk(statement) if isinstance(node, ast.Call))
+    return any(trains(last_word(call.func)) or last_word(call.func) in _STEPS for call in calls)
 
 
 def _is_loader(source: Source, call: ast.Call) -> bool:
