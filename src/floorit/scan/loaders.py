@@ -12,7 +12,7 @@ from floorit.scan.heat import Heat, Place
 from floorit.scan.programs import Program, Programs
 from floorit.scan.project import Class, Function, Project
 from floorit.scan.settings import UNKNOWN, Settings
-from floorit.scan.source import Source, argument, has_stars, is_constant, last_word
+from floorit.scan.source import Source, argument, dotted, has_stars, is_constant, last_word
 
 _MAKERS = ("torch", "torch_geometric", "monai", "torchvision")
 _POSITIONS = {"dataset": 0, "batch_size": 1, "shuffle": 2, "sampler": 3, "num_workers": 5, "pin_memory": 7}
@@ -33,6 +33,7 @@ _READ_AT_ONCE = re.compile(
 )
 _UNREADABLE = ast.Name(id="", ctx=ast.Load())  # stands for a value that can't be told
 _STEPS = ("step", "learn", "optimize_parameters", "optimize", "backward")
+_TOGETHER = ("zip", "zip_longest", "product")  # what goes through several things at the same time
 _PADS = re.compile(r"pad|pad_sequence|tokenizer|processor|tokenize\w*")
 
 
@@ -185,6 +186,22 @@ class Loader:
         return self._loaders.project.called(self.source, ast.Call(func=given, args=[], keywords=[]))
 
     @cached_property
+    def is_shared(self) -> bool:
+        """Whether it is gone through twice at the same time: both would share workers that are kept, and each batch
+        would come to one of them."""
+        sources = {source for program in self.programs for source in program.sources}
+        names = set[str]().union(*map(self._loaders.gone_through_twice, sources))
+        is_renamed = bool(names) and self._is_returned()
+        return self.target in names or (is_renamed and any("loader" in name.lower() for name in names))
+
+    def _is_returned(self) -> bool:
+        """Whether its function hands it to somebody who gives it a name of their own."""
+        inside = self.source.function(self.call)
+        returned = self._loaders.project.functions[inside].returns if inside is not None else []
+        parts = [part for value in returned for part in ast.walk(value)]
+        return any(part is self.call or last_word(part) == self.target != "" for part in parts)
+
+    @cached_property
     def workers(self) -> object:
         """As the defaults have it; UNKNOWN where that can't be told."""
         given = self.given("num_workers")
@@ -199,6 +216,7 @@ class Loaders:
     def __init__(self, project: Project, heat: Heat, settings: Settings, programs: Programs) -> None:
         self.project, self.heat, self.settings, self.programs = project, heat, settings, programs
         self._gone_through: dict[Source, set[str]] = {}
+        self._gone_through_twice: dict[Source, set[str]] = {}
         self._measured: dict[Source, set[ast.AST]] = {}
         self._of: dict[Source, list[Loader]] = {}
 
@@ -229,6 +247,12 @@ class Loaders:
                 if isinstance(part, (ast.Name, ast.Attribute))
             }
         return self._gone_through[source]
+
+    def gone_through_twice(self, source: Source) -> set[str]:
+        """What something goes through twice at the same time, by the last words of its names."""
+        if source not in self._gone_through_twice:
+            self._gone_through_twice[source] = {name.split(".")[-1] for name in _gone_through_twice(source) if name}
+        return self._gone_through_twice[source]
 
     def entries(self, source: Source, node: ast.expr) -> dict[str, ast.expr] | None:
         """Of a dictionary that is written out; None where it is not, or what is changed afterwards can't be told.
@@ -310,6 +334,34 @@ class Loaders:
                         seen.add(reached)
                         stack.append(reached)
         return False
+
+
+def _gone_through_twice(source: Source) -> Iterator[str]:
+    """`zip(loader, loader)`; `for x in loader: … iter(loader)`"""
+    for call in source.all(ast.Call):
+        if last_word(call.func) in _TOGETHER:
+            names = [name for given in call.args for name in _gone_through(given)]
+            yield from (name for name in names if names.count(name) > 1)
+    for loop in source.all(ast.For):
+        outer = set(_gone_through(loop.iter))
+        if outer:
+            inside = (node for statement in loop.body for node in ast.walk(statement))
+            yield from (name for node in inside for name in _begun_by(node) if name in outer)
+
+
+def _begun_by(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.For):
+        yield from _gone_through(node.iter)
+    elif isinstance(node, ast.Call) and last_word(node.func) in ("iter", *_TOGETHER):
+        yield from (name for given in node.args for name in _gone_through(given))
+
+
+def _gone_through(node: ast.expr) -> Iterator[str]:
+    """What an iterator of an expression goes through: `loader` of `enumerate(loader)`."""
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        yield dotted(node)
+    elif isinstance(node, ast.Call) and last_word(node.func) in ("enumerate", "tqdm", "iter", "cycle", *_TOGETHER):
+        yield from (name for given in node.args for name in _gone_through(given))
 
 
 def _calls_training(loop: ast.For) -> bool:

@@ -22,3 +22,6 @@ for epoch in range(10):
     for x, z in zip(train_loader, other_train_loader):
         model(x - z).mean().backward()
         optimizer.step()
+    for x, z in zip(self.one.train_loader, self.other.train_loader):
+        model(x - z).mean().backward()
+        optimizer.step()

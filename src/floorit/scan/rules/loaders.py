@@ -17,7 +17,6 @@ from floorit.scan.source import Source, argument, dotted, is_constant, last_word
 _MANY = 16  # workers: beyond it the one process that receives their batches is seldom kept waiting by them
 _IN_MEMORY = "TensorDataset"
 _MAKES_ANEW = ("numpy", "float", "double", "type", "index_select")
-_TOGETHER = ("zip", "zip_longest", "product")  # what goes through several things at the same time
 _DATA = re.compile(r"(?:.*_)?(?:data|dataset|ds|trainset|set)", re.IGNORECASE)
 _WORKERS = re.compile(
     r"(?:n_?|num_?|data_?|loader_?|dataloader_?|train_?)*(?:workers|cpu_workers)(?:_per_\w+)?", re.IGNORECASE
@@ -81,7 +80,7 @@ def _no_persistent(scene: Scene) -> Iterator[Match]:
             not _is_made_anew(scene, loader.call)
             and not _is_begun_once(scene, loader)
             and not _is_changed(scene, loader)
-            and not _is_shared(scene, loader)
+            and not loader.is_shared
             and any(program.takes_several_passes for program in loader.programs)
         ):
             yield Match(loader.call, edits=(set_argument(loader.call, "persistent_workers", "True"),))
@@ -121,50 +120,6 @@ def _is_begun_once(scene: Scene, loader: Loader) -> bool:
     begun = [name for name in read if _is_begun(scene.source.parents.get(name))]
     others = [name for name in read if name not in begun and not _is_asked_size(scene.source.parents.get(name))]
     return bool(begun) and not others and not any(_is_in_loop(scene.source, name) for name in begun)
-
-
-def _is_shared(scene: Scene, loader: Loader) -> bool:
-    """Whether it is gone through twice at the same time: two that go through it would share the workers that are kept,
-    and each batch would come to one of them."""
-    names = {name for program in loader.programs for source in program.sources for name in _gone_through_twice(source)}
-    is_renamed = bool(names) and _is_returned(scene, loader)
-    return loader.target in names or (is_renamed and any("loader" in name.lower() for name in names))
-
-
-def _is_returned(scene: Scene, loader: Loader) -> bool:
-    """Whether its function hands it to somebody who gives it a name of their own."""
-    inside = loader.source.function(loader.call)
-    returned = scene.project.functions[inside].returns if inside is not None else []
-    parts = [part for value in returned for part in ast.walk(value)]
-    return any(part is loader.call or last_word(part) == loader.target != "" for part in parts)
-
-
-def _gone_through_twice(source: Source) -> Iterator[str]:
-    """`zip(loader, loader)`; `for x in loader: … iter(loader)`"""
-    for call in source.all(ast.Call):
-        if last_word(call.func) in _TOGETHER:
-            names = [name for given in call.args for name in _gone_through(given)]
-            yield from (name for name in names if names.count(name) > 1)
-    for loop in source.all(ast.For):
-        outer = set(_gone_through(loop.iter))
-        if outer:
-            inside = (node for statement in loop.body for node in ast.walk(statement))
-            yield from (name for node in inside for name in _begun_by(node) if name in outer)
-
-
-def _begun_by(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.For):
-        yield from _gone_through(node.iter)
-    elif isinstance(node, ast.Call) and last_word(node.func) in ("iter", *_TOGETHER):
-        yield from (name for given in node.args for name in _gone_through(given))
-
-
-def _gone_through(node: ast.expr) -> Iterator[str]:
-    """What an iterator of an expression goes through, by the last word of its name: `loader` of `enumerate(loader)`."""
-    if isinstance(node, (ast.Name, ast.Attribute)):
-        yield last_word(node)
-    elif isinstance(node, ast.Call) and last_word(node.func) in ("enumerate", "tqdm", "iter", "cycle", *_TOGETHER):
-        yield from (name for given in node.args for name in _gone_through(given))
 
 
 def _is_begun(around: ast.AST | None) -> bool:
