@@ -125,6 +125,7 @@ def test_passes_over_the_data(project: Reader, loop: str, several: bool) -> None
         ("p.add_argument('--a', default='')\na = [] if not args.a else args.a.split()\nlen(a)", 0),
         ("p.add_argument('--a', default='x')\na = [] if not args.a else args.a.split()\nlen(a)", UNKNOWN),
         ("a = []\na.append(1)\nlen(a)", UNKNOWN),
+        ("def f(b=None):\n    return b\na = [] if f() is None else f()\nlen(a)", UNKNOWN),
         ("p.add_argument('--do_train', action='store_true')\nargs.do_train", True),
         ("p.add_argument('--train', type=bool, default=False)\nargs.train", True),
         ("p.add_argument('--train_again', action='store_true')\nargs.train_again", False),
@@ -137,13 +138,6 @@ def test_what_a_setting_is_worth_by_default(project: Reader, text: str, value: o
 def test_a_parameter_is_worth_what_every_caller_gives(project: Reader) -> None:
     text = "def make(n=2, m=3):\n    return [n, m]\nmake(4)\nmake(n=4, m=5)\n"
     seen = project({"main.py": text})
-    source = seen.sources["main.py"]
-    (pair,) = source.all(ast.List)
-    assert [seen.settings.value(source, part) for part in pair.elts] == [4, UNKNOWN]
-
-
-def test_what_a_caller_writes_out_counts_whatever_else_it_gives(project: Reader) -> None:
-    seen = project({"main.py": "def make(n, m=3):\n    return [n, m]\nmake(4, **more)\n"})
     source = seen.sources["main.py"]
     (pair,) = source.all(ast.List)
     assert [seen.settings.value(source, part) for part in pair.elts] == [4, UNKNOWN]

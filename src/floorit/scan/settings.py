@@ -58,12 +58,15 @@ class Settings:
         return self._called(source, node, hops - 1) if isinstance(node, ast.Call) else UNKNOWN
 
     def _either(self, source: Source, node: ast.IfExp, hops: int) -> object:
-        """`[] if not args.names else args.names.split(",")`: a list that is empty by default."""
+        """Also `[] if not args.names else args.names.split(",")`: an option that is an empty list by default."""
         test = self.value(source, node.test, hops)
         if isinstance(test, Unknown):
             return UNKNOWN
         taken = node.body if test else node.orelse
-        return () if isinstance(taken, _LISTS) and not taken.elts else self.value(source, taken, hops)
+        is_empty = isinstance(taken, _LISTS) and not taken.elts
+        if is_empty and self._project.entries.value_of(source, node.test) is not None:
+            return ()
+        return self.value(source, taken, hops)
 
     def _called(self, source: Source, call: ast.Call, hops: int) -> object:
         """`int(args.n)`, `cfg.get("name", default)`, `getattr(args, "name", default)`, `len(args.names)`."""
@@ -102,7 +105,8 @@ class Settings:
 
     def choices(self, source: Source, node: ast.AST) -> set[tuple[str, bool]]:
         """The conditions around a node in its function of which the default is not known, and what they must be."""
-        unknown = ((test, taken) for test, taken in _tests(source, node) if self.value(source, test) is UNKNOWN)
+        tests = (pair for pair in _tests(source, node) if not _asks_for_class(pair[0]))
+        unknown = ((test, taken) for test, taken in tests if self.value(source, test) is UNKNOWN)
         return {(ast.dump(test), taken) for test, taken in unknown if self._leans(source, test) is not taken}
 
     def _leans(self, source: Source, test: ast.expr) -> bool | None:
@@ -116,14 +120,27 @@ class Settings:
         return is_named is isinstance(test.ops[0], (ast.Eq, ast.In)) if is_known and named else None
 
     def _unless_given(self, source: Source, node: ast.expr) -> object:
-        """The default of a parameter; the constant of `"sgd" if not hasattr(args, "optim") else args.optim`."""
+        """The default of a parameter; what `kwargs.pop("optim", self.optim)` falls back on; the constant of
+        `"sgd" if not hasattr(args, "optim") else args.optim`."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _OF_TEXT:
+            node = node.func.value
         if not isinstance(node, ast.Name):
             return UNKNOWN
         made, inside = self._project.set_once(source, node, node.id), source.function(node)
         if isinstance(made, ast.IfExp):
             return next((arm.value for arm in (made.body, made.orelse) if _is_constant(arm)), UNKNOWN)
-        default = _parameters(self._project.functions[inside]).get(node.id) if inside is not None else None
-        return default.value if default is not None and _is_constant(default) else UNKNOWN
+        if isinstance(made, ast.Call) and last_word(made.func) in ("pop", "get") and len(made.args) == 2:
+            return self.value(source, made.args[1])
+        return self._written_out(self._project.functions[inside], node.id) if inside is not None else UNKNOWN
+
+    def _written_out(self, function: Function, name: str) -> object:
+        """The default of a parameter, or what all callers give it by its name or place, whatever else they give."""
+        default = _parameters(function).get(name)
+        if default is not None or name not in function.parameters:
+            return default.value if default is not None and _is_constant(default) else UNKNOWN
+        position = function.parameters.index(name)
+        calls = self._heat.callers.get(function, [])
+        return _same([self.value(source, argument(call, name, position)) for source, call in calls])
 
     def _is_called_from_outside(self, function: Function) -> bool:
         """Whether a function that nothing here calls may still run: as a method, a hook, a command, handed on."""
@@ -174,12 +191,12 @@ class Settings:
     def _from_callers(self, function: Function, name: str, hops: int) -> object:
         default = self._worth(function, _parameters(function)[name])
         callers = self._heat.callers.get(function, [])
+        if any(has_stars(call) for _, call in callers):
+            return UNKNOWN
         position = next((number for number, one in enumerate(function.parameters) if one == name), None)
         values: list[object] = []
         for source, call in callers:
             given = argument(call, name, position)
-            if given is None and has_stars(call):
-                return UNKNOWN
             values.append(self.value(source, given, hops) if given is not None else default)
             if isinstance(_same(values), Unknown):
                 return UNKNOWN
@@ -241,6 +258,11 @@ class Settings:
         if len(node.ops) > 1 or isinstance(left, Unknown) or isinstance(right, Unknown):
             return UNKNOWN
         return _compared(left, node.ops[0], right)
+
+
+def _asks_for_class(test: ast.expr) -> bool:
+    """What depends on the model is no choice of whoever starts the program."""
+    return isinstance(test, ast.Call) and last_word(test.func) == "isinstance"
 
 
 def _is_constant(node: ast.expr) -> TypeGuard[ast.Constant]:
