@@ -124,6 +124,7 @@ def test_passes_over_the_data(project: Reader, loop: str, several: bool) -> None
         ("p.add_argument('--a', default=1)\nargs.a > 0 or args.b", True),
         ("p.add_argument('--a', default='')\na = [] if not args.a else args.a.split()\nlen(a)", 0),
         ("p.add_argument('--a', default='x')\na = [] if not args.a else args.a.split()\nlen(a)", UNKNOWN),
+        ("p.add_argument('--gpus', default='0,1')\nlen(args.gpus)", UNKNOWN),
         ("a = []\na.append(1)\nlen(a)", UNKNOWN),
         ("def f(b=None):\n    return b\na = [] if f() is None else f()\nlen(a)", UNKNOWN),
         ("p.add_argument('--do_train', action='store_true')\nargs.do_train", True),

@@ -79,9 +79,10 @@ class Settings:
         if name == "startswith" and len(given) == 1 and isinstance(call.func, ast.Attribute):
             text, start = self.value(source, call.func.value, hops), self.value(source, given[0], hops)
             return text.startswith(start) if isinstance(text, str) and isinstance(start, str) else UNKNOWN
-        if name in ("int", "bool", "len") and len(given) == 1:
-            value = self.value(source, given[0], hops)
-            return value if name != "len" else len(value) if isinstance(value, (str, tuple)) else UNKNOWN
+        if name in ("int", "bool") and len(given) == 1:
+            return self.value(source, given[0], hops)
+        if name == "len" and len(given) == 1:  # a text that is not empty is mostly split before it is counted
+            return 0 if self.value(source, given[0], hops) in ((), "") else UNKNOWN
         wanted = given[-2:] if (name, len(given)) in (("get", 1), ("get", 2), ("getattr", 3)) else []
         if not wanted or not isinstance(wanted[0], ast.Constant):
             return UNKNOWN
