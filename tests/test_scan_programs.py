@@ -122,6 +122,14 @@ def test_passes_over_the_data(project: Reader, loop: str, several: bool) -> None
         ("p.add_argument('--a', default=1)\nargs.a > 0 and args.b", UNKNOWN),
         ("p.add_argument('--a', default=0)\nargs.a > 0 and args.b", False),
         ("p.add_argument('--a', default=1)\nargs.a > 0 or args.b", True),
+        ("p.add_argument('--a', default='')\na = [] if not args.a else args.a.split()\nlen(a)", 0),
+        ("p.add_argument('--a', default='x')\na = [] if not args.a else args.a.split()\nlen(a)", UNKNOWN),
+        ("p.add_argument('--gpus', default='0,1')\nlen(args.gpus)", UNKNOWN),
+        ("a = []\na.append(1)\nlen(a)", UNKNOWN),
+        ("def f(b=None):\n    return b\na = [] if f() is None else f()\nlen(a)", UNKNOWN),
+        ("p.add_argument('--do_train', action='store_true')\nargs.do_train", True),
+        ("p.add_argument('--train', type=bool, default=False)\nargs.train", True),
+        ("p.add_argument('--train_again', action='store_true')\nargs.train_again", False),
     ],
 )
 def test_what_a_setting_is_worth_by_default(project: Reader, text: str, value: object) -> None:

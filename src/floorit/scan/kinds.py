@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Protocol
 
 from floorit.scan.heat import BACKWARD, Heat
-from floorit.scan.project import OF_TENSORS, Function, Project
+from floorit.scan.project import OF_TENSORS, Function, Project, is_own
 from floorit.scan.source import COMPREHENSIONS, Source, argument, dotted, has_stars, last_word
 
 _PASSES = 2  # over the assignments of a function: what is used above may be set below, in a loop
@@ -17,6 +17,10 @@ _MODEL = re.compile(
     r"(?:.*_)?(?:model|net|network|criterion\w*|loss_fn|loss_func\w*|compute_loss\w*|generator|discriminator|encoder|decoder|backbone"
     r"|policy|critic|actor|agent|unet|ddp|net[DG]|net[DG]_\w+)",
     re.IGNORECASE,
+)
+# Calls that make one, and return no tensor: `create_model(opt)`, `Net()`.
+_MAKES_MODEL = re.compile(
+    r"_?(?:(?i:create|build|make|get|load|init|initiali[sz]e|define|setup|set_up|prepare|wrap|new|instantiate|compile)_.*|[A-Z].*)"
 )
 _PLACES = re.compile(r".*(?:device|gpu|cuda|rank).*", re.IGNORECASE)
 _SPEAKS_OF_GPU = re.compile(
@@ -61,6 +65,7 @@ class _Names(dict[str, Kind]):
         self._given = dict(self)  # before the first line
         self.line = 0  # that is being read
         self._steps: dict[str, list[tuple[int, Kind | None]]] = {}
+        self._from: dict[str, int] = {}  # the first line that one reaches which is set in the function
 
     def begin(self) -> None:
         """The text is read once more."""
@@ -83,15 +88,21 @@ class _Names(dict[str, Kind]):
         self[name] = kind
         self._steps[name] = [(0, kind)]
 
+    def reach(self, name: str, line: int) -> None:
+        """From a line on it is something that the function has set it to, known or not."""
+        self._from[name] = min(line, self._from.get(name, line))
+
     def before(self, node: ast.AST) -> _Before:
         """As they are where a node stands."""
         return _Before(self, getattr(node, "lineno", self.line + 1))
 
     def at(self, name: str, line: int) -> Kind | None:
-        """What a name was last set to above a line, or given as; where it is only set below, in a loop, what it is at
-        the end."""
+        """What a name was last set to above a line, or given as; where nobody knows what that is, what it is at the
+        end."""
         earlier = [kind for set_at, kind in self._steps.get(name, ()) if set_at < line]
-        return earlier[-1] if earlier else self._given.get(name) or self.get(name)
+        if earlier:
+            return earlier[-1]
+        return self._given.get(name) or (self.get(name) if self._from.get(name, line) <= line else None)
 
 
 class _Before:
@@ -159,6 +170,8 @@ class Kinds:
             names.begin()
             for node in nodes:
                 names.line = node.lineno
+                for name in _set_by(node):
+                    names.reach(name, _reached_from(source, node))
                 self._assign(source, node, names)
             names.update(dict.fromkeys(losses, Kind.DEVICE))
         for name in self._packed_by(source, inside):
@@ -314,7 +327,7 @@ class Kinds:
             return None
         if name == "sum" and call.args:
             return self._kind(source, call.args[0], names)
-        if _MODEL.fullmatch(last) or self._is_module(source, function):
+        if _is_model_called(function) or self._is_module(source, function):
             return Kind.DEVICE
         return None
 
@@ -348,7 +361,7 @@ class Kinds:
         if not isinstance(value, ast.Call):
             return False
         name = source.name(value.func)
-        is_module = _MODEL.fullmatch(last_word(value.func)) or self._is_module(source, value.func)
+        is_module = _is_model_called(value.func) or self._is_module(source, value.func)
         return name.startswith("torch.") or (
             not is_module and isinstance(value.func, ast.Attribute) and value.func.attr in OF_TENSORS
         )
@@ -379,6 +392,30 @@ class Kinds:
             return False
         made = inside.attributes.get(function.attr)
         return isinstance(made, ast.Call) and inside.source.name(made.func).startswith("torch.nn.")
+
+
+def _is_model_called(function: ast.expr) -> bool:
+    """Whether what is called is a model, by its name."""
+    name = last_word(function)
+    return _MODEL.fullmatch(name) is not None and (is_own(function) or not _MAKES_MODEL.fullmatch(name))
+
+
+def _set_by(statement: ast.stmt) -> Iterator[str]:
+    """The plain names that a statement sets."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", statement)]
+    parts = (part for target in targets for part in ast.walk(target))
+    yield from (part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store))
+
+
+def _reached_from(source: Source, statement: ast.stmt) -> int:
+    """The first line that runs after a statement: of the outermost loop around it in its function, or the next."""
+    inside, line = source.function(statement), (statement.end_lineno or statement.lineno) + 1
+    for here in source.around(statement):
+        if here is inside:
+            break
+        if isinstance(here, (ast.For, ast.While)):
+            line = here.lineno
+    return line
 
 
 def loss_of(call: ast.Call) -> ast.expr | None:

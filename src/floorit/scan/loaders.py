@@ -12,7 +12,7 @@ from floorit.scan.heat import Heat, Place
 from floorit.scan.programs import Program, Programs
 from floorit.scan.project import Class, Function, Project
 from floorit.scan.settings import UNKNOWN, Settings
-from floorit.scan.source import Source, argument, has_stars, is_constant, last_word
+from floorit.scan.source import Source, argument, dotted, has_stars, is_constant, last_word
 
 _MAKERS = ("torch", "torch_geometric", "monai", "torchvision")
 _POSITIONS = {"dataset": 0, "batch_size": 1, "shuffle": 2, "sampler": 3, "num_workers": 5, "pin_memory": 7}
@@ -27,8 +27,13 @@ _WORK = re.compile(
     r"|get_transform\w*|apply_transform\w*|transforms?|augment\w*|preprocess\w*|tokenize\w*|tokenizer|read_csv|read_json)"
     r"|numpy\.(?:load|loadtxt|memmap|fromfile)|json\.loads?|pickle\.loads?|torch\.load"
 )
+# Those of them that read a whole dataset, which then lies in memory.
+_READ_AT_ONCE = re.compile(
+    r"torch\.load|numpy\.(?:load|loadtxt|fromfile)|json\.loads?|pickle\.loads?|(?:.*\.)?read_(?:csv|json)"
+)
 _UNREADABLE = ast.Name(id="", ctx=ast.Load())  # stands for a value that can't be told
 _STEPS = ("step", "learn", "optimize_parameters", "optimize", "backward")
+_TOGETHER = ("zip", "zip_longest", "product")  # what goes through several things at the same time
 _PADS = re.compile(r"pad|pad_sequence|tokenizer|processor|tokenize\w*")
 
 
@@ -87,6 +92,9 @@ class Loader:
     def _is_used_up(self) -> bool:
         """Whether a loop that does not train goes through it, to measure its samples, and nothing else."""
         source, inside = self.source, self.source.function(self.call)
+        through = self._loaders.measured(source)
+        if self.call in through:
+            return True
         made = source.parents.get(self.call)
         target = made.targets[0] if isinstance(made, ast.Assign) else None
         if not isinstance(target, ast.Name):
@@ -96,10 +104,6 @@ class Loader:
             for name in source.all(ast.Name)
             if name.id == target.id and isinstance(name.ctx, ast.Load) and source.function(name) is inside
         ]
-        loops = [loop for loop in source.all(ast.For) if loop not in self._loaders.heat.loops]
-        through = {
-            name for loop in loops for name in ast.walk(loop.iter) if not self._loaders.calls_training(source, loop)
-        }
         return bool(through.intersection(read)) and all(name in through or _is_counted(source, name) for name in read)
 
     def _named(self) -> bool | None:
@@ -159,7 +163,8 @@ class Loader:
     @cached_property
     def does_work(self) -> bool:
         """Whether making a sample surely takes more than picking it from memory."""
-        if any(_is_worked(source.name(call.func)) for source, call in self.made):
+        makers = (source.name(call.func) for source, call in self.made)
+        if any(_is_worked(maker) and not _READ_AT_ONCE.fullmatch(maker) for maker in makers):
             return True
         return any(self._loaders.works(owner) for owner in self.classes) or self._pads
 
@@ -181,6 +186,22 @@ class Loader:
         return self._loaders.project.called(self.source, ast.Call(func=given, args=[], keywords=[]))
 
     @cached_property
+    def is_shared(self) -> bool:
+        """Whether it is gone through twice at the same time: both would share workers that are kept, and each batch
+        would come to one of them."""
+        sources = {source for program in self.programs for source in program.sources}
+        names = set[str]().union(*map(self._loaders.gone_through_twice, sources))
+        is_renamed = bool(names) and self._is_returned()
+        return self.target in names or (is_renamed and any("loader" in name.lower() for name in names))
+
+    def _is_returned(self) -> bool:
+        """Whether its function hands it to somebody who gives it a name of their own."""
+        inside = self.source.function(self.call)
+        returned = self._loaders.project.functions[inside].returns if inside is not None else []
+        parts = [part for value in returned for part in ast.walk(value)]
+        return any(part is self.call or last_word(part) == self.target != "" for part in parts)
+
+    @cached_property
     def workers(self) -> object:
         """As the defaults have it; UNKNOWN where that can't be told."""
         given = self.given("num_workers")
@@ -195,6 +216,8 @@ class Loaders:
     def __init__(self, project: Project, heat: Heat, settings: Settings, programs: Programs) -> None:
         self.project, self.heat, self.settings, self.programs = project, heat, settings, programs
         self._gone_through: dict[Source, set[str]] = {}
+        self._gone_through_twice: dict[Source, set[str]] = {}
+        self._measured: dict[Source, set[ast.AST]] = {}
         self._of: dict[Source, list[Loader]] = {}
 
     def of(self, source: Source) -> list[Loader]:
@@ -204,10 +227,14 @@ class Loaders:
             self._of[source] = [Loader(source, call, self) for call in calls if _is_loader(source, call)]
         return self._of[source]
 
-    def calls_training(self, source: Source, loop: ast.For) -> bool:
-        """Whether something in a loop may take a step, as far as its name tells."""
-        calls = (node for statement in loop.body for node in ast.walk(statement) if isinstance(node, ast.Call))
-        return any(trains(last_word(call.func)) or last_word(call.func) in _STEPS for call in calls)
+    def measured(self, source: Source) -> set[ast.AST]:
+        """What loops and comprehensions that do not train go through, with all that is part of it."""
+        if source not in self._measured:
+            loops = (loop for loop in source.all(ast.For) if loop not in self.heat.loops)
+            listed = (one for one in source.all(ast.comprehension) if source.parents[one] not in self.heat.loops)
+            through = [*(loop.iter for loop in loops if not _calls_training(loop)), *(one.iter for one in listed)]
+            self._measured[source] = {node for iterated in through for node in ast.walk(iterated)}
+        return self._measured[source]
 
     def gone_through(self, source: Source) -> set[str]:
         """Names that the loops which train go through."""
@@ -220,6 +247,12 @@ class Loaders:
                 if isinstance(part, (ast.Name, ast.Attribute))
             }
         return self._gone_through[source]
+
+    def gone_through_twice(self, source: Source) -> set[str]:
+        """What something goes through twice at the same time, by the last words of its names."""
+        if source not in self._gone_through_twice:
+            self._gone_through_twice[source] = {name.split(".")[-1] for name in _gone_through_twice(source) if name}
+        return self._gone_through_twice[source]
 
     def entries(self, source: Source, node: ast.expr) -> dict[str, ast.expr] | None:
         """Of a dictionary that is written out; None where it is not, or what is changed afterwards can't be told.
@@ -301,6 +334,40 @@ class Loaders:
                         seen.add(reached)
                         stack.append(reached)
         return False
+
+
+def _gone_through_twice(source: Source) -> Iterator[str]:
+    """`zip(loader, loader)`; `for x in loader: … iter(loader)`"""
+    for call in source.all(ast.Call):
+        if last_word(call.func) in _TOGETHER:
+            names = [name for given in call.args for name in _gone_through(given)]
+            yield from (name for name in names if names.count(name) > 1)
+    for loop in source.all(ast.For):
+        outer = set(_gone_through(loop.iter))
+        if outer:
+            inside = (node for statement in loop.body for node in ast.walk(statement))
+            yield from (name for node in inside for name in _begun_by(node) if name in outer)
+
+
+def _begun_by(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.For):
+        yield from _gone_through(node.iter)
+    elif isinstance(node, ast.Call) and last_word(node.func) in ("iter", *_TOGETHER):
+        yield from (name for given in node.args for name in _gone_through(given))
+
+
+def _gone_through(node: ast.expr) -> Iterator[str]:
+    """What an iterator of an expression goes through: `loader` of `enumerate(loader)`."""
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        yield dotted(node)
+    elif isinstance(node, ast.Call) and last_word(node.func) in ("enumerate", "tqdm", "iter", "cycle", *_TOGETHER):
+        yield from (name for given in node.args for name in _gone_through(given))
+
+
+def _calls_training(loop: ast.For) -> bool:
+    """Whether something in a loop may take a step, as far as its name tells."""
+    calls = (node for statement in loop.body for node in ast.walk(statement) if isinstance(node, ast.Call))
+    return any(trains(last_word(call.func)) or last_word(call.func) in _STEPS for call in calls)
 
 
 def _is_loader(source: Source, call: ast.Call) -> bool:

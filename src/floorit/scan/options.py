@@ -11,8 +11,10 @@ from typing import Literal
 import msgspec
 
 from floorit.declared import Value
-from floorit.scan.source import Source, argument, dotted, last_word
+from floorit.scan.source import Source, argument, dotted, is_constant, last_word
 
+# Options that whoever trains gives, whatever their default is.
+_TRAINS = re.compile(r"(?:do_|is_|run_)?(?:train|training)")
 By = Literal["file", "option", "field", "assignment"]
 _ADDS = ("add_argument", "add_arg")
 _OF_SETTINGS = re.compile(r".*(?:Args|Arguments|Config|Configuration|Cfg|Options|Opts?|Settings|Params|HParams|Flags)")
@@ -44,7 +46,7 @@ def of(source: Source) -> Iterator[Entry]:
         if isinstance(call.func, ast.Attribute) and call.func.attr in _ADDS:
             name = _destination(call)
             if name:
-                yield _entry(source, name, _default(call), call, "option")
+                yield _entry(source, name, _default(call, name), call, "option")
         elif (isinstance(call.func, ast.Attribute) and call.func.attr == "set_defaults") or last_word(
             call.func
         ) in _NAMESPACES:
@@ -127,11 +129,13 @@ def _destination(call: ast.Call) -> str:
     return (long or words or [""])[0].lstrip("-").replace("-", "_")
 
 
-def _default(call: ast.Call) -> ast.expr | None:
+def _default(call: ast.Call, name: str) -> ast.expr | None:
     default = argument(call, "default")
     action = _text(argument(call, "action"))
     if default is None and action in ("store_true", "store_false"):
-        return ast.Constant(value=action == "store_false")
+        default = ast.Constant(value=action == "store_false")
+    if is_constant(default, False) and _TRAINS.fullmatch(name):
+        return ast.Constant(value=True)
     return _converted(default, last_word(argument(call, "type") or call.func))
 
 

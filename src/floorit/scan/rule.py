@@ -66,6 +66,9 @@ class Scene:
         """Whether a program that trains comes to a node as its defaults have it."""
         if not self.programs.of(self.source) or _is_demonstration(self, node) or self._is_unused(node):
             return False
+        inside = self.source.function(node)
+        if inside is not None and self.tables.is_replaced(self.project.functions[inside]):
+            return False
         return self.settings.is_reached(self.source, node) and not self._is_never_made(node)
 
     def _is_never_made(self, node: ast.AST) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, TypeGuard
 
 from floorit.scan.heat import Heat
 from floorit.scan.options import Entry
@@ -13,6 +13,7 @@ from floorit.scan.source import Source, argument, dotted, has_stars, is_constant
 
 _HOPS = 10  # from a name to what it was set to, and so on
 _OF_TEXT: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper, "strip": str.strip}
+_LISTS = (ast.List, ast.Tuple)
 _LEAVES = (ast.Return, ast.Continue)
 _CALL_NOTHING = frozenset("object Module ABC Generic Protocol Enum Dataset".split())  # of their own
 _CALLS = 3  # from a function to those that call it
@@ -53,14 +54,22 @@ class Settings:
         if isinstance(node, (ast.UnaryOp, ast.BoolOp, ast.Compare)):
             return self._logic(source, node, hops)
         if isinstance(node, ast.IfExp):
-            test = self.value(source, node.test, hops - 1)
-            return (
-                UNKNOWN if isinstance(test, Unknown) else self.value(source, node.body if test else node.orelse, hops)
-            )
+            return self._either(source, node, hops - 1)
         return self._called(source, node, hops - 1) if isinstance(node, ast.Call) else UNKNOWN
 
+    def _either(self, source: Source, node: ast.IfExp, hops: int) -> object:
+        """Also `[] if not args.names else args.names.split(",")`: an option that is an empty list by default."""
+        test = self.value(source, node.test, hops)
+        if isinstance(test, Unknown):
+            return UNKNOWN
+        taken = node.body if test else node.orelse
+        is_empty = isinstance(taken, _LISTS) and not taken.elts
+        if is_empty and self._project.entries.value_of(source, node.test) is not None:
+            return ()
+        return self.value(source, taken, hops)
+
     def _called(self, source: Source, call: ast.Call, hops: int) -> object:
-        """`int(args.n)`, `cfg.get("name", default)`, `getattr(args, "name", default)`."""
+        """`int(args.n)`, `cfg.get("name", default)`, `getattr(args, "name", default)`, `len(args.names)`."""
         name, given = last_word(call.func), call.args
         if source.name(call.func) == "torch.cuda.is_available":
             return True
@@ -72,6 +81,8 @@ class Settings:
             return text.startswith(start) if isinstance(text, str) and isinstance(start, str) else UNKNOWN
         if name in ("int", "bool") and len(given) == 1:
             return self.value(source, given[0], hops)
+        if name == "len" and len(given) == 1:  # a text that is not empty is mostly split before it is counted
+            return 0 if self.value(source, given[0], hops) in ((), "") else UNKNOWN
         wanted = given[-2:] if (name, len(given)) in (("get", 1), ("get", 2), ("getattr", 3)) else []
         if not wanted or not isinstance(wanted[0], ast.Constant):
             return UNKNOWN
@@ -92,6 +103,45 @@ class Settings:
         if not callers:
             return self._is_called_from_outside(function)
         return any(self.is_reached(caller, call, hops - 1) for caller, call in callers)
+
+    def choices(self, source: Source, node: ast.AST) -> set[tuple[str, bool]]:
+        """The conditions around a node in its function of which the default is not known, and what they must be."""
+        tests = (pair for pair in _tests(source, node) if not _asks_for_class(pair[0]))
+        unknown = ((test, taken) for test, taken in tests if self.value(source, test) is UNKNOWN)
+        return {(ast.dump(test), taken) for test, taken in unknown if self._leans(source, test) is not taken}
+
+    def _leans(self, source: Source, test: ast.expr) -> bool | None:
+        """What a comparison is where callers and files of settings give nothing; None where that is not known, too."""
+        if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.Eq, ast.NotEq, ast.In, ast.NotIn)):
+            return None
+        right = test.comparators[0]
+        named = [one.value for one in (right.elts if isinstance(right, _LISTS) else [right]) if _is_constant(one)]
+        is_named = None in named or self._unless_given(source, test.left) in named
+        is_known = is_named or not isinstance(self._unless_given(source, test.left), Unknown)
+        return is_named is isinstance(test.ops[0], (ast.Eq, ast.In)) if is_known and named else None
+
+    def _unless_given(self, source: Source, node: ast.expr) -> object:
+        """The default of a parameter; what `kwargs.pop("optim", self.optim)` falls back on; the constant of
+        `"sgd" if not hasattr(args, "optim") else args.optim`."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _OF_TEXT:
+            node = node.func.value
+        if not isinstance(node, ast.Name):
+            return UNKNOWN
+        made, inside = self._project.set_once(source, node, node.id), source.function(node)
+        if isinstance(made, ast.IfExp):
+            return next((arm.value for arm in (made.body, made.orelse) if _is_constant(arm)), UNKNOWN)
+        if isinstance(made, ast.Call) and last_word(made.func) in ("pop", "get") and len(made.args) == 2:
+            return self.value(source, made.args[1])
+        return self._written_out(self._project.functions[inside], node.id) if inside is not None else UNKNOWN
+
+    def _written_out(self, function: Function, name: str) -> object:
+        """The default of a parameter, or what all callers give it by its name or place, whatever else they give."""
+        default = _parameters(function).get(name)
+        if default is not None or name not in function.parameters:
+            return default.value if default is not None and _is_constant(default) else UNKNOWN
+        position = function.parameters.index(name)
+        calls = self._heat.callers.get(function, [])
+        return _same([self.value(source, argument(call, name, position)) for source, call in calls])
 
     def _is_called_from_outside(self, function: Function) -> bool:
         """Whether a function that nothing here calls may still run: as a method, a hook, a command, handed on."""
@@ -211,6 +261,15 @@ class Settings:
         return _compared(left, node.ops[0], right)
 
 
+def _asks_for_class(test: ast.expr) -> bool:
+    """What depends on the model is no choice of whoever starts the program."""
+    return isinstance(test, ast.Call) and last_word(test.func) == "isinstance"
+
+
+def _is_constant(node: ast.expr) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant)
+
+
 def _is_kind_of_device(node: ast.expr) -> bool:
     """`device.type`, `device`, `args.device_type`"""
     name = last_word(node)
@@ -252,7 +311,16 @@ def _tests(source: Source, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
             return
         if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
             yield here.test, before is here.body or (isinstance(here.body, list) and before in here.body)
+        if isinstance(here, ast.Dict) and before in here.values:
+            yield from _looked_up(source, here, here.keys[here.values.index(before)])
         before = here
+
+
+def _looked_up(source: Source, table: ast.Dict, key: ast.expr | None) -> Iterator[tuple[ast.expr, bool]]:
+    """Of an entry of `{"adam": …, "sgd": …}[args.optimizer]`: that it is the one."""
+    lookup = source.parents.get(table)
+    if isinstance(lookup, ast.Subscript) and key is not None:
+        yield ast.Compare(left=lookup.slice, ops=[ast.Eq()], comparators=[key]), True
 
 
 def _left_by(block: ast.AST, statement: ast.stmt) -> Iterator[ast.If]:

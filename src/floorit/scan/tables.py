@@ -68,6 +68,19 @@ class Tables:
         )
         return all(self._is_in_vain(*mention, {function.name}, asked) for mention in mentions)
 
+    def is_replaced(self, function: Function) -> bool:
+        """Whether a method never runs, as its class is only there to be inherited from, and each that does has another
+        in its place, which does not call it."""
+        owner = function.owner
+        heirs = [one for one in self._project.descendants(owner) if one is not owner] if owner is not None else []
+        if owner is None or not heirs or any(self._project.method(one, function.name) is function for one in heirs):
+            return False
+        if _is_registered(owner) or owner.name in self._texts or self._may_be_looked_up(owner):
+            return False
+        called = (call.func for one in heirs for method in one.methods.values() for call in method.calls)
+        is_called = any(isinstance(one, ast.Attribute) and _is_above(one, owner, function) for one in called)
+        return not is_called and not any(self._live_mentions(owner, [owner]))
+
     def _live_mentions(self, one: Class, kin: list[Class]) -> Iterator[_Mention]:
         """Where a class is named, and not only described, or by itself or its kin."""
         nodes = {other.node for other in kin}
@@ -193,12 +206,19 @@ class Tables:
             if names.isdisjoint(source.words):
                 continue
             for name in source.all(ast.Name):
-                if name.id in names:
-                    found[name.id].append((source, name))
+                meant = {name.id, source.name(name).split(".")[-1]} & names  # from .model import DDPM as M
+                for one in meant:
+                    found[one].append((source, name))
             for attribute in source.all(ast.Attribute):
                 if attribute.attr in names:
                     found[attribute.attr].append((source, attribute))
         return found
+
+
+def _is_above(called: ast.Attribute, owner: Class, function: Function) -> bool:
+    """`super().step`, `Trainer.step`"""
+    value = called.value.func if isinstance(called.value, ast.Call) else called.value
+    return called.attr == function.name and last_word(value) in ("super", owner.name)
 
 
 def _is_of_own_names(subscript: ast.Subscript) -> bool:

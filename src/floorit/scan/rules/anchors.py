@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from floorit.scan.heat import Heat, Place
 from floorit.scan.programs import Finder, Program
 from floorit.scan.rule import Scene
-from floorit.scan.source import Source, argument, last_word
+from floorit.scan.source import Source, argument, dotted, last_word
 
 _MODEL = re.compile(
     r"(?:.*_)?(?:model|net|network|generator|discriminator|encoder|decoder|unet|agent|policy|q_network|actor|critic"
@@ -27,9 +27,36 @@ def anchors(scene: Scene, *finders: Finder) -> Iterator[tuple[Program, ast.AST]]
         if not program.uses_gpu:
             continue
         found = next((place for place in map(program.first, finders) if place is not None), None)
-        if found is not None and found[0] is scene.source and found[1] not in seen and _is_part(scene, program):
-            seen.add(found[1])
-            yield program, found[1]
+        if found is None or found[0] is not scene.source or not _is_part(scene, program):
+            continue
+        node = _by_default(scene, found[1])
+        if node not in seen:
+            seen.add(node)
+            yield program, node
+
+
+def _by_default(scene: Scene, node: ast.AST) -> ast.AST:
+    """Of several optimizers by a setting, the one that the default leads to."""
+    made = list(optimizers_made(scene.heat, scene.source))
+    if node not in made:
+        return node
+    reached = [one for one in made if scene.settings.is_reached(scene.source, one)]
+    first = next(iter(reached), node)
+    others = [one for one in reached if is_in_place_of(scene, one, first)]
+    return next((one for one in others if not scene.settings.choices(scene.source, one)), first)
+
+
+def is_in_place_of(scene: Scene, one: ast.AST, other: ast.AST) -> bool:
+    """Whether one of two optimizers is made where the other is not, and given the same name."""
+    source, choices = scene.source, scene.settings.choices
+    is_beside = source.function(one) is source.function(other) and _given_to(source, one) == _given_to(source, other)
+    return is_beside and not choices(source, other) <= choices(source, one)
+
+
+def _given_to(source: Source, node: ast.AST) -> str:
+    """The name that is set to it; none where it is returned."""
+    statement = source.statement(node)
+    return dotted(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
 
 
 def _is_part(scene: Scene, program: Program) -> bool:
@@ -58,13 +85,18 @@ def _moves_model(source: Source, call: ast.Call) -> bool:
 
 
 def optimizer_made(heat: Heat, source: Source) -> ast.AST | None:
+    """Where a file first makes an optimizer."""
+    return next(optimizers_made(heat, source), None)
+
+
+def optimizers_made(heat: Heat, source: Source) -> Iterator[ast.Call]:
+    """The calls that make one, but of a few tensors."""
     if source.words.isdisjoint(_OPTIMIZERS):
-        return None
+        return
     for call in source.all(ast.Call):
         is_meant = last_word(call.func) in _OPTIMIZERS and source.name(call.func).startswith("torch.optim.")
         if is_meant and not _has_few_tensors(call) and heat.of(source, call) is not Place.EVALUATION:
-            return call
-    return None
+            yield call
 
 
 def _has_few_tensors(call: ast.Call) -> bool:

@@ -80,6 +80,7 @@ def _no_persistent(scene: Scene) -> Iterator[Match]:
             not _is_made_anew(scene, loader.call)
             and not _is_begun_once(scene, loader)
             and not _is_changed(scene, loader)
+            and not loader.is_shared
             and any(program.takes_several_passes for program in loader.programs)
         ):
             yield Match(loader.call, edits=(set_argument(loader.call, "persistent_workers", "True"),))

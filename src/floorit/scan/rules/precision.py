@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from floorit.scan.heat import Heat, Place
 from floorit.scan.programs import Program
 from floorit.scan.rule import Match, Rule, Scene
-from floorit.scan.rules.anchors import anchors, model_moved, optimizer_made
+from floorit.scan.rules.anchors import anchors, is_in_place_of, model_moved, optimizer_made, optimizers_made
 from floorit.scan.settings import Unknown
 from floorit.scan.source import Source, argument, has_stars, is_constant, last_word
 
@@ -110,8 +110,17 @@ def _not_fused(scene: Scene) -> Iterator[Match]:
     for program, node in anchors(scene, optimizer_made):
         assert isinstance(node, ast.Call)
         is_plain = not has_stars(node) and all(argument(node, name) is None for name in ("fused", "foreach"))
-        if is_plain and last_word(node.func) in _FUSABLE and not program.names(_ELSEWHERE):
+        is_meant = last_word(node.func) in _FUSABLE and not _may_be_another(scene, node)
+        if is_plain and is_meant and not program.names(_ELSEWHERE):
             yield Match(node)
+
+
+def _may_be_another(scene: Scene, made: ast.Call) -> bool:
+    """Whether another optimizer is made in its place, by a choice of which the default is not known."""
+    others = optimizers_made(scene.heat, scene.source)
+    return any(
+        is_in_place_of(scene, other, made) and scene.settings.is_reached(scene.source, other) for other in others
+    )
 
 
 def _extent(scene: Scene) -> Iterator[Match]:

@@ -53,7 +53,7 @@ def _is_log(scene: Scene, call: ast.Call) -> bool:
         return False
     owner, method = last_word(call.func.value), call.func.attr
     if _ADDS.fullmatch(method):
-        return bool(_WRITER.fullmatch(owner)) or owner == "experiment"
+        return any(one.fullmatch(owner) for one in (_WRITER, _LOGGER)) or owner == "experiment"
     if method in _LEVELS:
         return bool(_LOGGER.fullmatch(owner))
     return method in ("log", "print") and dotted(call.func.value) != "self" and bool(_TRACKER.fullmatch(owner))
