@@ -191,6 +191,16 @@ def assert_decoded_once(ran: Ran) -> None:
     assert ran.told["decode-cache"]["acted"] == 6 + 6 * 5 + (5 * 5 + 1)
 
 
+def test_workers_are_not_kept_where_two_passes_go_on_at_the_same_time(tmp_path: Path) -> None:
+    script = FOLDER / "twice.py"
+    bare = json.loads(execute([PYTHON, str(script)], tmp_path).stdout)
+    ran = Ran(tmp_path, "persistent=on", script=script)
+    assert ran.said["order"] == bare["order"]
+    assert (bare["workers"], ran.said["workers"]) == (3, 1)  # of a loader that was left early they are
+    assert ran.told["persistent"]["state"] == "failed"
+    assert "at the same time" in ran.told["persistent"]["reason"]
+
+
 @pytest.mark.acceptance
 @pytest.mark.parametrize("fix", ["workers=0", "persistent=off"])
 def test_the_stream_is_as_if_workers_were_kept(tmp_path: Path, fix: str) -> None:

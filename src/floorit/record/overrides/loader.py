@@ -5,6 +5,7 @@ however many workers there are, but none for a later pass of workers that are ke
 that one is drawn here, and where they are not any more it comes from a stream of our own.
 """
 
+from sys import getrefcount
 from types import CodeType, FunctionType
 
 from ..known import Known
@@ -12,6 +13,7 @@ from .training import evaluates
 
 NAME = "loader overrides"
 _NO_WORKERS = "the loader has no workers"
+_AT_ONCE = "two passes over the loader go on at the same time: workers that are kept serve one"
 _REPEATS = "the dataset is an IterableDataset that does not ask get_worker_info: more workers would repeat its samples"
 # code -> attribute of a loader, and of its iterator, by which it is seen to be in force
 _SEEN_AS = {
@@ -23,6 +25,7 @@ _SEEN_AS = {
     "context": ("multiprocessing_context", None),  # the workers have been started with it, or that has failed
 }
 _NEED_WORKERS = ("prefetch", "persistent", "in-order", "context")
+_REFERENCES = 3  # to an iterator that nobody has but its loader: that one, our name for it, and the argument
 _USUAL_PREFETCH = 2  # torch's own, where none is asked for
 CODES = tuple(_SEEN_AS)
 
@@ -74,6 +77,10 @@ class _Loaders:
             return applied.unmet(_NO_WORKERS)
         if not hasattr(loader, name):
             return applied.fail("this version of torch has no %s" % name)
+        if code == "persistent" and value and not own[code] and _is_under_way(loader):
+            self._session.patches.assign(loader, name, False)
+            self._session.patches.assign(loader, "_iterator", None)  # who goes on with it has it
+            return applied.fail(_AT_ONCE)
         if _settings(loader)[code] == value:
             return True
         if code == "workers" and value > 1 and _would_repeat(loader.dataset):
@@ -134,6 +141,14 @@ def _settings(loader):
 
 def _keeps_workers(settings):
     return bool(settings["workers"] and settings["persistent"])
+
+
+def _is_under_way(loader):
+    """Whether the last pass with the workers that are kept has batches to give, to somebody who still has it."""
+    iterator = getattr(loader, "_iterator", None)
+    if iterator is None or not getattr(iterator, "_tasks_outstanding", 0):
+        return False
+    return getrefcount(iterator) > _REFERENCES
 
 
 def _would_repeat(dataset):
