@@ -221,7 +221,7 @@ def _in_item(fetches: Rows, iterations: Iterations) -> float:
 def _counted(found: Costs, in_item: float, iterations: Iterations) -> Costs:
     """With samples as the run counts them, and with the loop's pace."""
     steps = iterations.after_warmup
-    made = len(steps) / steps.sum() if iterations.border == "batches" and steps.any() else 0.0
+    made = len(steps) / float(steps.sum()) if iterations.border == "batches" and steps.any() else 0.0
     return msgspec.structs.replace(found, samples=found.samples * in_item, made=made)
 
 
