@@ -139,6 +139,7 @@ def test_the_median_of_the_others_is_that(count: int) -> None:
             slowed=np.zeros(700, bool),
             own=own[rank],
             waited=np.zeros(700),
+            pace=0.1,
             reduces=True,
             ledger=Ledger(mean=1.0, entries=[], looks={}),
         )

@@ -76,7 +76,13 @@ def _rank(number: int, spent: dict[str, Any], *, ddp: bool = True, warmup: int =
             for end, row in zip(ends, seconds, strict=True)
         ]
     )
-    iterations = SimpleNamespace(count=STEPS, warmup=warmup, of_row=np.arange(STEPS), slowed=np.zeros(STEPS, bool))
+    iterations = SimpleNamespace(
+        count=STEPS,
+        warmup=warmup,
+        of_row=np.arange(STEPS),
+        slowed=np.zeros(STEPS, bool),
+        after_warmup=seconds[warmup:].sum(axis=1),
+    )
     means = seconds.mean(axis=0)
     entries = [
         Entry(phase=name, seconds=float(mean), share=0.0, gpu_seconds=None, where=[])
@@ -125,6 +131,13 @@ def test_ranks_that_take_turns_have_no_culprit_but_wait_all_the_same() -> None:
     assert all(wait.seconds.value == pytest.approx(0.00225) for wait in found.waits)
 
 
+def test_a_rank_that_was_held_up_a_few_times_is_not_late() -> None:
+    held = np.where(np.arange(STEPS) < 3, 1.0, 0.00101)
+    found = ranks.compare(_job([{"data_wait": 0.001}, {"data_wait": held}]))
+    assert found is not None
+    assert found.late is None
+
+
 def test_next_to_nothing_is_not_told() -> None:
     found = ranks.compare(_job([{"forward": 0.002}, {"forward": 0.0021}]))
     assert found is not None
@@ -134,6 +147,17 @@ def test_next_to_nothing_is_not_told() -> None:
 @pytest.mark.parametrize("more", [{"ddp": False}, {"warmup": STEPS - 5}])
 def test_ranks_that_are_not_seen_to_meet_or_for_long_enough_are_not_compared(more: dict[str, Any]) -> None:
     assert ranks.compare(_job([{"data_wait": 0.001}, {"data_wait": 0.004}], **more)) is None
+
+
+def test_a_long_step_that_counts_for_one_rank_alone_does_not_part_them() -> None:
+    """Where warm-up ends is found for each rank."""
+    early = np.where(np.arange(STEPS) < 3, 1.0, 0.004)
+    fast, slow = _job([{"data_wait": 0.001}, {"data_wait": early}])
+    late = _rank(1, {"data_wait": early, "backward": 0.005}, warmup=3)
+    for members in ([fast, slow], [fast, late]):
+        found = ranks.compare(members)
+        assert found is not None
+        assert found.late is not None
 
 
 def test_ranks_at_a_pace_of_their_own_do_not_wait() -> None:

@@ -21,7 +21,8 @@ from floorit.events import Process
 from floorit.record import wire
 from floorit.stats import Estimate, Floats, mean
 
-IN_STEP = 0.1  # of the mean step: ranks whose means differ by more do not wait for each other
+IN_STEP = 0.1  # of the step: ranks whose paces differ by more do not wait for each other
+USUAL = 0.95  # of the steps, by which a rank's pace is told: where warm-up ends, one may have a long one more
 LATE = 0.05  # of the step that the others lose by it: less is not told
 MOSTLY = 0.5  # of the steps in which the same rank is the slowest: in fewer they take turns
 ENOUGH = 10  # steps
@@ -50,6 +51,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     slowed: Bools  # of each iteration
     own: Floats  # seconds of it that are the rank's own, evaluation and gaps that follow included
     waited: Floats  # seconds of it in which it waited for data
+    pace: float  # seconds of a usual step
     reduces: bool  # whether it was seen to meet the others: by DDP, or by collectives that it calls
     ledger: Ledger
 
@@ -108,17 +110,24 @@ def member(one: Trained) -> Member:
         slowed=iterations.slowed,
         own=_spent(process, iterations, alone),
         waited=_spent(process, iterations, _DATA),
+        pace=_pace(iterations.after_warmup),
         reduces=process.ddp is not None or one.ledger.seconds("grad_sync") > 0,
         ledger=msgspec.structs.replace(one.ledger, looks={}),
     )
+
+
+def _pace(seconds: Floats) -> float:
+    """The mean of all but the longest."""
+    usual = np.sort(seconds)[: max(round(USUAL * len(seconds)), 1)]
+    return float(usual.mean()) if len(usual) else 0.0
 
 
 def compare(members: Sequence[Member]) -> Together | None:
     """Lay the steps of all ranks side by side; None where they are not in step, or too few."""
     first = max(one.warmup for one in members)
     last = min(one.count for one in members)
-    means = np.array([one.ledger.mean for one in members])
-    if len(members) < 2 or last - first < ENOUGH or np.ptp(means) > IN_STEP * means.mean():
+    paces = np.array([one.pace for one in members])
+    if len(members) < 2 or last - first < ENOUGH or np.ptp(paces) > IN_STEP * paces.mean():
         return None
     if not all(one.reduces for one in members):
         return None
@@ -191,7 +200,9 @@ def _late(members: Sequence[Member], steps: NDArray[np.int64], side: _Side) -> L
     at = int(np.argmax(lost))
     one, later, share = members[at], mean(behind(members[at])), float((side.slowest == at).mean())
     step = one.ledger.mean
-    if later is None or later.low <= 0 or lost[at] < LATE * step or share < MOSTLY:
+    if later is None or lost[at] < LATE * step or share < MOSTLY:
+        return None
+    if later.low <= 0 and np.median(behind(one)) < LATE * one.pace:  # a few long steps, as any rank may have them
         return None
     phase, own_seconds, others = _excess(members, at)
     is_cause = phase is not None and own_seconds - others > later.value / 2
