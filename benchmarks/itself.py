@@ -1,7 +1,7 @@
 """A program against itself: how often `floorit try` calls one of two that are the same faster or slower.
 
-Each try gives the program an argument that it never reads, so the truth is known: no difference. Half a minute each by
-default, as a hurried user would. What is saved is gone on with.
+Each try gives the program an argument that it never reads, so the truth is known: no difference. On a machine with
+nothing else to do a try takes a minute and a half. What is saved is gone on with.
 
     python benchmarks/itself.py --out results                 forty tries, ten of each program
     python benchmarks/itself.py --out results --tries 4
@@ -23,8 +23,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder for the tries")
     parser.add_argument("--tries", type=int, default=40)
-    parser.add_argument("--budget", default="30s", help="of one try")
-    parser.add_argument("--steps", default="60")
+    parser.add_argument("--budget", default="90s", help="of one try")
+    parser.add_argument("--steps", default="600")
     given = parser.parse_args()
     found = []
     for number in range(given.tries):

@@ -84,7 +84,11 @@ def run(folder: Path, *words: object) -> tuple[dict[str, Any], bytes]:
 
 @pytest.mark.parametrize(
     ("what", "kind"),
-    [("compute", fetching.REST), ("array", fetching.READING), ("picture", fetching.DECODING)],
+    [
+        pytest.param("compute", fetching.REST, marks=pytest.mark.acceptance),
+        pytest.param("array", fetching.READING, marks=pytest.mark.acceptance),
+        ("picture", fetching.DECODING),
+    ],
 )
 def test_what_the_dataset_does_is_told_apart(tmp_path: Path, what: str, kind: str) -> None:
     pytest.importorskip("cv2")

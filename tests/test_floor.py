@@ -98,7 +98,7 @@ LONG = pytest.mark.acceptance
 @pytest.mark.parametrize(
     ("kind", "workers"),
     [
-        ("shuffled", 2),
+        pytest.param("shuffled", 2, marks=LONG),
         pytest.param("streamed", 2, marks=LONG),
         pytest.param("persistent", 2, marks=LONG),
         pytest.param("streamed", 0, marks=LONG),

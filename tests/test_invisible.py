@@ -312,7 +312,9 @@ TRACEBACKS = """
 """
 
 
-@pytest.mark.parametrize("last", ["pass", "sys.stdout.write(3)", "recompute(False)"])
+@pytest.mark.parametrize(
+    "last", ["pass", "sys.stdout.write(3)", pytest.param("recompute(False)", marks=pytest.mark.acceptance)]
+)
 def test_tracebacks_are_the_same(tmp_path: Path, last: str) -> None:
     pair = Pair(tmp_path, [PYTHON, str(program(tmp_path, TRAIN, TRACEBACKS, last))])
     pair.same()
@@ -416,9 +418,9 @@ def ended_by(folder: Path, words: list[str], number: int, to: str) -> tuple[int,
         ("SIGTERM", "command", "default"),
         pytest.param("SIGTERM", "command", "handler", marks=pytest.mark.acceptance),
         pytest.param("SIGTERM", "program", "default", marks=pytest.mark.acceptance),
-        ("SIGINT", "program", "default"),
+        pytest.param("SIGINT", "program", "default", marks=pytest.mark.acceptance),
         ("SIGINT", "group", "default"),
-        ("SIGINT", "group", "handler"),
+        pytest.param("SIGINT", "group", "handler", marks=pytest.mark.acceptance),
     ],
 )
 def test_signals_end_it_the_same_way(tmp_path: Path, name: str, to: str, handler: str) -> None:

@@ -95,7 +95,7 @@ def run(script: Path, *words: str) -> tuple[subprocess.CompletedProcess[bytes], 
     return ended, report
 
 
-@pytest.mark.parametrize(("ending", "code"), [("raise", 1), ("exit", 3)])
+@pytest.mark.parametrize(("ending", "code"), [("raise", 1), pytest.param("exit", 3, marks=pytest.mark.acceptance)])
 def test_a_tensor_too_large_for_the_host(script: Path, ending: str, code: int) -> None:
     bare = execute([PYTHON, str(script), "tensor", ending], script.parent)
     ended, report = run(script, "tensor", ending)
