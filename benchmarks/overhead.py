@@ -6,6 +6,9 @@ They train on the same core, another in each round. The bare program is there tw
 (A/A), and each turn of another arm with the turns of both beside it. The interval is over rounds. What is measured is a
 program that has trained for a while: what comes once in a run is over by then. The promise that is checked: at most 1 %
 of a step or 0.05 ms, whichever is larger.
+
+With --sampling it is the bare program three times: beside the third one's turns, the machine is sampled (sampler.py).
+No recorded program takes part then, because its parent samples all the time, beside everybody's turns.
 """
 
 import argparse
@@ -31,9 +34,11 @@ import numpy as np
 from floorit import stats
 
 STEP = Path(__file__).with_name("step.py")
+SAMPLER = Path(__file__).with_name("sampler.py")
 FLOORIT = [sys.executable, "-m", "floorit"]
-BARE, AGAIN, RECORDED, PROFILED = "bare", "bare (A/A)", "floorit run", "torch.profiler"
-ARMS = (BARE, AGAIN, RECORDED, PROFILED)
+BARE, AGAIN, RECORDED, SAMPLED, PROFILED = "bare", "bare (A/A)", "floorit run", "bare, sampled", "torch.profiler"
+ARMS = (BARE, AGAIN, RECORDED, SAMPLED, PROFILED)
+PROMISED = (RECORDED, SAMPLED)
 SIZES = (1, 5, 50)
 WARM_UP = 6.0  # seconds that all arms train first, at the same time: in them fall the windows, which come once in a run
 TURN = {1: 100, 5: 100, 50: 5}  # steps of a turn, by their milliseconds
@@ -63,7 +68,7 @@ def main():
     if options.json:
         options.json.write_text(json.dumps({**result, "rounds": rounds}, indent=1) + "\n")
     print(markdown(result))
-    return 0 if all(row["kept"] for row in result["rows"] if row["arm"] == RECORDED) else 1
+    return 0 if all(row["kept"] for row in result["rows"] if row["arm"] in PROMISED) else 1
 
 
 def arguments():
@@ -87,6 +92,7 @@ def arguments():
         "it, which the time of a step does not show as long as it is the host's",
     )
     parser.add_argument("--profiled-rounds", type=int, metavar="N", help="those in which torch.profiler takes part")
+    parser.add_argument("--sampling", action="store_true", help="what sampling the machine costs, and nothing else")
     parser.add_argument("--one-thread", action="store_true", help="no thread in the bare program but its main one")
     parser.add_argument("--quick", action="store_true", help="3 rounds of 10 turns")
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="let no turns begin later")
@@ -97,6 +103,8 @@ def arguments():
         options.rounds, options.turns = min(options.rounds, 3), min(options.turns, 10)
     if options.profiled_rounds is None:
         options.profiled_rounds = options.rounds
+    if options.sampling:
+        options.profiled_rounds = 0
     return options
 
 
@@ -118,12 +126,15 @@ class Arm:
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, text=True, env=environment()
         )
+        self._beside = Sampler() if name == SAMPLED else nullcontext()
 
     def __enter__(self):
         self.about = self.answer()
         return self
 
     def __exit__(self, *_):
+        if isinstance(self._beside, Sampler):
+            self._beside.end()
         self._process.stdin.close()
         self._process.stdout.close()
         self._process.wait()
@@ -136,8 +147,9 @@ class Arm:
 
     def turn(self, size, steps):
         """Milliseconds of each step, and of a step on average, after those that settle."""
-        self.ask(size, steps + SETTLE)
-        answer = self.answer()
+        with self._beside:
+            self.ask(size, steps + SETTLE)
+            answer = self.answer()
         times = answer["times"]
         wall = answer["wall"] - sum(times[:SETTLE])
         return {"median": statistics.median(times[SETTLE:]) * 1e3, "mean": wall / steps * 1e3}
@@ -151,6 +163,31 @@ class Arm:
         return json.loads(line)
 
 
+class Sampler:
+    """The machine, sampled inside the context."""
+
+    def __init__(self):
+        self._process = subprocess.Popen(
+            [sys.executable, str(SAMPLER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._process.stdout.readline()
+
+    def __enter__(self):
+        self._say("on")
+
+    def __exit__(self, *_):
+        self._say("off")
+
+    def _say(self, word):
+        self._process.stdin.write(word + "\n")
+        self._process.stdin.flush()
+
+    def end(self):
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+
+
 def measure(options, end, gpu, number):
     """One round: for each size and arm, the milliseconds of its turns. None if that can't begin before the end."""
     if number and time.monotonic() > end:
@@ -158,7 +195,7 @@ def measure(options, end, gpu, number):
     cores = sorted(os.sched_getaffinity(0))
     first = number * 2 % len(cores)  # every second: two that are next to each other may be one
     with tempfile.TemporaryDirectory(prefix="floorit-overhead-") as folder, ExitStack() as stack:
-        wanted = [arm for arm in ARMS if arm != PROFILED or number < options.profiled_rounds]
+        wanted = [arm for arm in taking_part(options) if arm != PROFILED or number < options.profiled_rounds]
         names = random.sample(wanted, len(wanted))
         started = {name: Arm(name, options, Path(folder), cores[first : first + 2]) for name in names}
         arms = {name: stack.enter_context(arm) for name, arm in started.items()}
@@ -168,6 +205,12 @@ def measure(options, end, gpu, number):
             warm_up(arms.values(), options)
             found = {size: take_turns(arms, size, options) for size in options.sizes}
         return {"about": arms[BARE].about, **found}
+
+
+def taking_part(options):
+    """The arms, with torch.profiler only where a round has it."""
+    without = {RECORDED if options.sampling else SAMPLED} | (set() if options.profiled_rounds else {PROFILED})
+    return [arm for arm in ARMS if arm not in without]
 
 
 def steps_in(seconds, size, options):
@@ -210,7 +253,7 @@ def rows(rounds, options):
     """On a GPU the host runs ahead, so that only the wall time of a whole turn means anything. There the middle turn
     counts: into one of them the kernel window falls, which is a cost of the run and not of a step."""
     shown = ("middle",) if options.device == "cuda" else ("median", "mean")
-    others = [arm for arm in ARMS[1:] if arm != PROFILED or options.profiled_rounds]
+    others = taking_part(options)[1:]
     return [row(rounds, size, arm, statistic) for size in options.sizes for statistic in shown for arm in others]
 
 
@@ -295,7 +338,7 @@ def markdown_row(row):
         shown(row["percent"], 2),
         shown(row["ms"], 4),
         f"{row['allowed_ms']:.3f} ms",
-        verdict if row["arm"] == RECORDED else "",
+        verdict if row["arm"] in PROMISED else "",
     )
     return f"| {' | '.join(cells)} |"
 
