@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
 
 from floorit.analyse.gpu import Gpu, Idle
 from floorit.analyse.input import Workers
@@ -165,8 +168,8 @@ def _bursts(program: Program, mean: float) -> float:
     return max(program.draws_seconds - HOST_AHEAD * usual, 0.0) / program.draws_every
 
 
-def needs(program: Program, window: bool = True) -> Needs:
-    """What a report of the program says."""
+def needs(program: Program, window: bool = True, **loader: Any) -> Needs:
+    """What a report of the program says, with more known of its loader."""
     run = play(program)
     mean = run.now / program.steps
     steps = program.steps
@@ -209,7 +212,7 @@ def needs(program: Program, window: bool = True) -> Needs:
         median=one,
         steps=steps,
         batch=1.0,
-        workers=workers(program, mean),
+        workers=msgspec.structs.replace(workers(program, mean), **loader),
         gpu=gpu if program.gpu is not None and window else None,
         cores=float(program.cores),
         threads=1,

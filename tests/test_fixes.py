@@ -49,7 +49,8 @@ def line(share: float, function: str = "load") -> Line:
 
 def known(program: Program, *, window: bool = True, kinds: dict[str, float] | None = None, **more: Any) -> Known:
     """What a report of the program would say, and more."""
-    needs = simulation.needs(program, window)
+    loader = more.pop("loader", {})
+    needs = simulation.needs(program, window, **loader)
     workers = simulation.workers(program, needs.step)
     gpu = None
     if program.gpu is not None and window:
@@ -60,7 +61,7 @@ def known(program: Program, *, window: bool = True, kinds: dict[str, float] | No
             memory_peak=more.pop("memory_peak", None),
         )
     settings = [Setting(name=name, actual=value) for name, value in more.pop("settings", {}).items()]
-    workers = msgspec.structs.replace(workers, where=more.pop("where", []), **more.pop("loader", {}))
+    workers = msgspec.structs.replace(workers, where=more.pop("where", []), **loader)
     host = more.pop("host", {})
     needs = msgspec.structs.replace(needs, host={**needs.host, **host})
     ledger = [

@@ -74,6 +74,16 @@ def test_what_is_found_is_what_was_planted(found: Found) -> None:
     assert differences(found.truth, msgspec.to_builtins(found.report), found.script) == []
 
 
+def test_the_devices_clock_closes_as_the_hosts_does(found: Found) -> None:
+    """What lies between epochs included: `steady_convolutions` catches up there, `short_epochs` waits there."""
+    device = [entry.gpu_seconds for entry in found.report.ledger if entry.gpu_seconds]
+    if not device:
+        pytest.skip("no step was marked on the device's clock")
+    evaluation = sum(entry.seconds for entry in found.report.ledger if entry.phase == "eval")
+    assert found.report.step is not None
+    assert sum(device) + evaluation == pytest.approx(found.report.step.mean, rel=0.02)
+
+
 def test_busy_and_idle_are_the_whole_step(watched: Found) -> None:
     report = watched.report
     assert report.gpu is not None

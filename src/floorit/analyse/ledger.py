@@ -115,7 +115,7 @@ def draw(process: Process, iterations: Iterations) -> Ledger:
     bursts = dict(zip(wire.PHASES, _bursts(process, iterations).tolist(), strict=True))
     bursts["unattributed"] = bursts["other"] * (1 - known)
     bursts["other"] *= known
-    device = _device(process, iterations)
+    device = _device(process, iterations, spent)
     entries = [
         Entry(
             phase=phase,
@@ -203,24 +203,30 @@ def _attributed(samples: list[Sample]) -> float:
     return sum(s.weight for s in samples if s.user or s.leaf) / total if total else 0.0
 
 
-def _device(process: Process, iterations: Iterations) -> dict[str, float] | None:
-    """Device seconds by phase of a step, from the rows that were marked.
+def _device(process: Process, iterations: Iterations, spent: Floats) -> dict[str, float] | None:
+    """Device seconds by phase of a step, from the rows that were marked; `spent` is the host's, of all rows.
 
     Marks make a row longer where the host is the limit. On both clocks a row begins where the one before it ended, so
-    that the mean row is as long on either: the marked rows only say how the device's time is divided.
+    that all rows together are as long on either: the marked ones only say how the device's time is divided. Between
+    iterations the device waits for the host, but for what it still had to do while the host was blocked there.
     """
     device = process.device
     rows = process.rows
     marked = device[device["row"] < len(rows)]
     in_training = (iterations.of_row >= iterations.warmup) & (iterations.kind == TRAIN) & ~iterations.windowed
     marked = marked[in_training[marked["row"]]]
-    if not len(marked):
+    marks = marked["seconds"].astype(np.float64).sum(axis=0)
+    if not marks.sum():
         return None
-    spent = marked["seconds"].astype(np.float64).sum(axis=0)
-    if not spent.sum():
-        return None
-    per_step = float(rows["seconds"][in_training].sum(dtype=np.float64)) / max(len(iterations.after_warmup), 1)
-    return dict(zip(wire.PHASES, (spent / spent.sum() * per_step).tolist(), strict=True))
+    count = max(len(iterations.after_warmup), 1)
+    training = rows["seconds"][in_training].sum(axis=0, dtype=np.float64)
+    between = np.maximum(spent - training, 0.0)
+    between[_EVAL] = 0.0
+    behind = marks.sum() / len(marked) * count - training.sum()
+    caught_up = min(max(behind, 0.0), between[wire.SYNC])
+    between[wire.SYNC] -= caught_up
+    seconds = marks / marks.sum() * (training.sum() + caught_up) + between
+    return dict(zip(wire.PHASES, (seconds / count).tolist(), strict=True))
 
 
 def lines(samples: Iterable[Sample], most: int = MOST_LINES) -> list[Line]:

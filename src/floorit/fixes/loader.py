@@ -24,11 +24,11 @@ def _hungry(known: Known) -> str | None:
     needs, workers = known.needs, known.workers
     if workers is None or needs.loader is None:
         return NO_LOADER
-    if needs.starved and workers.always_ready:
-        ready = f"{workers.queue_mean:.1f} of at most {workers.most_ahead} batches are ready when one is wanted"
-        return f"{ready}: none is made too late"
     if needs.starved:
         return None
+    if workers.always_ready:
+        ready = f"{workers.queue_mean:.1f} of at most {workers.most_ahead} batches are ready when one is wanted"
+        return f"{ready}: none is made too late"
     waits = f"the loop waits {seconds(needs.wait)} of a step of {seconds(needs.step)} for batches to be made"
     return f"{waits}: nothing to win there"
 
