@@ -15,7 +15,7 @@ from simulation import Program
 from floorit import plan
 from floorit.analyse.footprint import Effect, Memory
 from floorit.analyse.gpu import Gpu, Kind
-from floorit.analyse.ledger import Entry, Line
+from floorit.analyse.ledger import Entry, Function, Line
 from floorit.analyse.operations import Operation
 from floorit.analyse.settings import Setting
 from floorit.analyse.syncs import SyncPoint
@@ -47,6 +47,13 @@ def line(share: float, function: str = "load") -> Line:
     return Line(file="data.py", line=3, function=function, share=share)
 
 
+def function(where: list[Line]) -> Function | None:
+    """The first line's function, with all of its lines and nothing that it calls."""
+    own = sum(at.share for at in where if at.function == where[0].function)
+    names = {"file": "data.py", "line": 3, "function": where[0].function, "inside": None} if where else {}
+    return Function(**names, share=own, whole=own, looks=10_000) if where else None
+
+
 def known(program: Program, *, window: bool = True, kinds: dict[str, float] | None = None, **more: Any) -> Known:
     """What a report of the program would say, and more."""
     loader = more.pop("loader", {})
@@ -61,11 +68,19 @@ def known(program: Program, *, window: bool = True, kinds: dict[str, float] | No
             memory_peak=more.pop("memory_peak", None),
         )
     settings = [Setting(name=name, actual=value) for name, value in more.pop("settings", {}).items()]
-    workers = msgspec.structs.replace(workers, where=more.pop("where", []), **loader)
+    where = more.pop("where", [])
+    workers = msgspec.structs.replace(workers, where=where, heaviest=function(where), **loader)
     host = more.pop("host", {})
     needs = msgspec.structs.replace(needs, host={**needs.host, **host})
     ledger = [
-        Entry(phase=phase, seconds=s, share=s / needs.step, gpu_seconds=None, where=[line(1.0)])
+        Entry(
+            phase=phase,
+            seconds=s,
+            share=s / needs.step,
+            gpu_seconds=None,
+            where=[line(1.0)],
+            heaviest=function([line(1.0)]),
+        )
         for phase, s in needs.host.items()
     ]
     return Known(needs=needs, ledger=ledger, workers=workers, gpu=gpu, settings=settings, **more)

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from floorit.analyse import handover
-from floorit.analyse.ledger import heaviest_function
+from floorit.analyse.ledger import Function, Line
 from floorit.analyse.needs import Range
 from floorit.analyse.stepmodel import Change, gain, limit
 from floorit.analyse.syncs import SyncPoint
@@ -16,7 +15,7 @@ from floorit.diagnose import Finding, FixAdvice, NotAdvised, Rewrite
 from floorit.diagnose.thresholds import NAMED
 from floorit.fixes import ALL
 from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known
-from floorit.stats import Estimate
+from floorit.stats import Estimate, share
 
 _IGNORED = "setting-ignored"
 LITTLE = 1.25  # a switch that takes a fifth of the step comes first, whatever else there is
@@ -136,23 +135,38 @@ def _at_most(gain: Estimate, bound: float | None) -> Estimate:
 
 
 def _rewrite(finding: Finding, known: Known) -> Rewrite | None:
-    """The program's own function that costs most, by its first line: what writing it anew would gain."""
+    """The program's own function that costs most: what writing it anew, with what it calls, would gain."""
     phase = _WRITTEN.get(finding.code)
     if phase is not None:
-        where = next((entry.where for entry in known.ledger if entry.phase == phase), [])
+        function = next((entry.heaviest for entry in known.ledger if entry.phase == phase), None)
     elif finding.code == "input-bound" and known.workers is not None and not known.workers.always_ready:
-        where = known.workers.where
+        function = known.workers.heaviest
     else:
-        where = []
-    function = heaviest_function([line for line in where if handover.package(line.file) is None])
+        function = None
     if function is None:
         return None
-    halved, gone = (_at_most(_with_less(phase, function.share * part, known), finding.bound) for part in (0.5, 1.0))
-    return Rewrite(where=function, halved=halved, gone=gone) if gone.high > CLAIMED else None
+    whole = share(function.whole, function.looks)
+    halved, gone = (_at_most(_with_less(phase, whole, part, known), finding.bound) for part in (0.5, 1.0))
+    return Rewrite(where=_line(function), halved=halved, gone=gone) if gone.high > CLAIMED else None
 
 
-def _with_less(phase: str | None, share: float, known: Known) -> Estimate:
-    """Without a share of a phase, or of the loader's work."""
-    left = 1 - share
-    change = Change(phases={phase: left}) if phase is not None else Change(loader=Range(left, left, left))
-    return gain(known.needs, change)
+def _line(function: Function) -> Line:
+    return Line(
+        file=function.file,
+        line=function.line,
+        function=function.function,
+        share=function.whole,
+        inside=function.inside,
+    )
+
+
+def _with_less(phase: str | None, whole: Estimate, part: float, known: Known) -> Estimate:
+    """Without a part of what has a share of a phase, or of the loader's work."""
+
+    def without(of: float) -> Estimate:
+        left = 1 - of * part
+        change = Change(phases={phase: left}) if phase is not None else Change(loader=Range(left, left, left))
+        return gain(known.needs, change)
+
+    least, likely, most = map(without, (whole.low, whole.value, whole.high))
+    return msgspec.structs.replace(likely, low=least.low, high=most.high)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from floorit.analyse.input import Workers
-from floorit.analyse.ledger import heaviest_function
 from floorit.analyse.needs import Range
 from floorit.analyse.stepmodel import Change, bound, gain, without
 from floorit.fixes import values
@@ -114,9 +113,8 @@ def _decode_cache(known: Known) -> Estimate | str:
     reason = _hungry(known)
     if reason is not None or known.workers is None:
         return reason or NO_LOADER
-    where = known.workers.where
-    function = heaviest_function(where)
-    if function is None:
+    where, function = known.workers.where, known.workers.heaviest
+    if function is None or not where:
         return "which lines of the dataset take the time was not seen"
     # A sample can be kept, a batch cannot: which samples it has changes with each epoch.
     kept = known.workers.dataset_share
