@@ -201,7 +201,7 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
 
     def watch(_: object) -> None:
         watcher.watch()
-        sampler.watch()
+        sampler.watch(watcher.pids)
         condenser.watch()
         memory.look(watcher.pids)
         used.look(watcher.pids)
