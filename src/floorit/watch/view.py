@@ -186,7 +186,7 @@ def _machine(samples: list[Sample], console: Console) -> list[RenderableType]:
         rows.append(_row(name, " · ".join(_gpu(gpu, own)), _sparks([g.busy for g in own], console)))
     parts = [f"cores {np.mean([sample.cpu for sample in samples]):.0%} busy"]
     for who, used in (("training", _mean(s.training for s in samples)), ("workers", _mean(s.workers for s in samples))):
-        parts += [f"{who} {used:.1f}"] if used is not None else []
+        parts += [f"{used:.1f} cores by {who}"] if used is not None else []
     parts.append(f"{size(samples[-1].memory_free)} of memory free")
     read = _mean(sample.disk for sample in samples)
     parts += [f"{size(int(read))}/s from disk"] if read is not None and read > READ else []

@@ -8,7 +8,7 @@
   const CURVES = {
     "cores busy": "quiet", "memory free": "loss", "GPU busy (driver)": "forward", "GPU active (counters)": "accent", "SMs busy": "optimizer",
     "tensor cores busy": "data_wait", "GPU power": "other", "GPU power limit": "eval", "GPU memory in use": "grad_sync",
-    "cores of training": "forward", "cores of workers": "data_wait", "read from disk": "loss", "PCIe to the GPU": "accent", "PCIe from the GPU": "other",
+    "cores of training": "backward", "cores of workers": "checkpoint", "read from disk": "sync", "PCIe to the GPU": "h2d", "PCIe from the GPU": "recompute",
   };
 
   // -- words, as the rest of the report has them
