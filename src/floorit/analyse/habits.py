@@ -8,6 +8,7 @@ import msgspec
 
 from floorit.analyse.ledger import Ledger
 from floorit.analyse.syncs import SyncPoint
+from floorit.declared import Control
 from floorit.events import Process, Sample
 from floorit.record import wire
 from floorit.scan.finding import Finding, Risk
@@ -29,6 +30,8 @@ class Habit(msgspec.Struct, frozen=True, kw_only=True):
     risk: Risk
     seconds: float | None  # a step, with all that the line calls; None where batches are made, beside the training
     share: float  # of the step; there, of the time in which batches are made
+    around_share: float | None = None  # likewise, with all else that passes in the function around it
+    controls: list[Control] = []  # settings of the program that it is due to
 
 
 def files(processes: Iterable[Process]) -> list[str]:
@@ -75,8 +78,16 @@ def _beside(finding: Finding, making: list[Sample]) -> Habit | None:
     here = [sample for sample in making if _is_at(finding, sample)]
     if len(here) < _FEWEST or finding.is_wait:
         return None
-    share = sum(sample.weight for sample in here) / sum(sample.weight for sample in making)
-    return _habit(finding, None, share)
+    whole = sum(sample.weight for sample in making)
+    around = sum(sample.weight for sample in making if _is_in_function(finding, here[0], sample))
+    share = sum(sample.weight for sample in here) / whole
+    return msgspec.structs.replace(_habit(finding, None, share), around_share=around / whole)
+
+
+def _is_in_function(finding: Finding, seen: Sample, sample: Sample) -> bool:
+    """Whether a look met the function in which another has met the finding's line."""
+    functions = {place.function for place in seen.stack if _covers(finding, place.file, place.line)}
+    return any(place.file == finding.file and place.function in functions for place in sample.stack)
 
 
 def _habit(finding: Finding, seconds: float | None, share: float) -> Habit:
@@ -91,6 +102,7 @@ def _habit(finding: Finding, seconds: float | None, share: float) -> Habit:
         risk=finding.risk,
         seconds=seconds,
         share=share,
+        controls=finding.controls,
     )
 
 

@@ -11,6 +11,7 @@ from floorit import diagnose, runfile, vitals
 from floorit.analyse import (
     alternatives,
     callers,
+    controls,
     gpu,
     habits,
     handover,
@@ -171,6 +172,7 @@ def _with_training(
         settings=in_force,
         spans=named.find(first.process, reader.workers_of(first.process), first.iterations, first.ledger),
         habits=habits.find(run.read, first.ledger, points, reader.workers_of(first.process)),
+        controls=controls.find(first.ledger.looks, run.read, run.paced, run.recomputing, run.command),
         findings=findings,
         missing=[
             *bare.missing,

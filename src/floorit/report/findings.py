@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from floorit.analyse.ledger import Line
+from floorit.declared import Control
 from floorit.diagnose import Finding, FixAdvice
 from floorit.diagnose.settings import word
 from floorit.errors import UsageError
@@ -20,6 +21,7 @@ from floorit.stats import Estimate
 MORE = 1.05  # times what a cost's share says: a bound that is higher counts more than the share does
 NOTHING = f"nothing whose gain can be predicted here would make it {CLAIMED - 1:.0%} faster"
 MOST_ADVICE = 3  # fixes, and fixes that would not help
+MOST_CONTROLS = 4  # settings of the program, for one fix
 RISKS = {
     "exact": "same results",
     "rounding": "other rounding",
@@ -136,7 +138,9 @@ def _rewrites(findings: list[Finding]) -> list[Advice]:
     return [
         Advice(
             what=f"rewrite {of.where.function} ({place(of.where)})",
-            promise=f"at half its time: {speedup(of.halved)}; without it: {speedup(of.gone)}",
+            promise="; ".join(
+                [f"at half its time: {speedup(of.halved)}", f"without it: {speedup(of.gone)}", *_otherwise(finding)]
+            ),
             speedup=of.halved,
             finding=finding,
         )
@@ -145,11 +149,17 @@ def _rewrites(findings: list[Finding]) -> list[Advice]:
     ]
 
 
+def _otherwise(finding: Finding) -> list[str]:
+    """What else can be done about a function of the program's own than to write it anew."""
+    rarely = "or call it less often, if its result is not needed in every step"
+    return [rarely] if finding.code == "python-bound" else []
+
+
 def _rank(advice: Advice) -> tuple[bool, float, bool, str]:
-    """By what is likely. What takes a change of the program comes after what can be tried without one against the same
-    cost, where that may gain as much."""
+    """By what is likely. What takes more than a setting of the program comes after what can be tried without a change
+    against the same cost, where that may gain as much."""
     likely = advice.speedup.value
-    if advice.setting is None:
+    if advice.setting is None and not (advice.fix is not None and advice.fix.effort == "a flag"):
         others = [other.speedup for other in _fixes([advice.finding]) if other.setting]
         likely = min([likely, *(other.value for other in others if other.high * CLAIMED >= likely)])
     changes_training = advice.fix is not None and advice.fix.risk == "training"
@@ -170,8 +180,33 @@ def promise(fix: FixAdvice) -> str:
     gain = f"{speedup(fix.speedup)} " if fix.speedup is not None else ""
     risk = f"{RISKS[fix.risk]} {fix.proviso}".rstrip()
     effort = f"{_EFFORTS[fix.effort]}, by hand" if fix.by_hand else _EFFORTS[fix.effort]
-    memory = f"; {change(fix.memory)} of memory at the peak" if fix.memory else ""
-    return f"{gain}({risk}; {effort}{memory}): {fix.summary}"
+    said = [fix.summary, *_where_to_change(fix)]
+    if fix.in_program is not None:
+        said.append(f"by the program itself, with all that it makes of it: {speedup(fix.in_program)}")
+    return f"{gain}({'; '.join([risk, effort, *_memory(fix)])}): {'; '.join(said)}"
+
+
+def _memory(fix: FixAdvice) -> list[str]:
+    if fix.memory:
+        return [f"{change(fix.memory)} of memory at the peak"]
+    return ["how much memory it takes is not known"] if fix.takes_memory else []
+
+
+def _where_to_change(fix: FixAdvice) -> list[str]:
+    """The line, what to write there, and the settings of the program that it goes back to."""
+    said = [fix.instead] if fix.instead else []
+    if fix.controls:
+        said += [f"at {place(fix.where)}"] if fix.where is not None else []
+        return [*said, f"set by {', '.join(map(_control, fix.controls[:MOST_CONTROLS]))}"]
+    if fix.where is None:
+        return said
+    return [*said, f"no setting of the program is seen for it: change it at {place(fix.where)}"]
+
+
+def _control(control: Control) -> str:
+    """A setting with its value and where that stands."""
+    value = f"{control.name}: {word(control.value)}" if control.name else word(control.value)
+    return f"`{value}` ({control.file}:{control.line})" if control.file else f"`{value}` ({control.option})"
 
 
 def weight(finding: Finding) -> str:
