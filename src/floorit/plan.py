@@ -118,7 +118,7 @@ def _advice(fix: Fix, said: Estimate, finding: Finding, known: Known) -> FixAdvi
         code=fix.code,
         summary=fix.summary,
         risk=fix.risk,
-        effort=fix.effort,
+        effort="a flag" if controls else fix.effort,
         proviso=fix.proviso,
         speedup=applied or said,
         in_program=said if applied is not None and applied.value < said.value else None,

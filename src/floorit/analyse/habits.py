@@ -30,7 +30,7 @@ class Habit(msgspec.Struct, frozen=True, kw_only=True):
     risk: Risk
     seconds: float | None  # a step, with all that the line calls; None where batches are made, beside the training
     share: float  # of the step; there, of the time in which batches are made
-    around_share: float | None = None  # likewise, with all else that passes in the function around it
+    line_share: float | None = None  # of the line alone, where `share` is of all that the function around it does
     controls: list[Control] = []  # settings of the program that it is due to
 
 
@@ -78,10 +78,15 @@ def _beside(finding: Finding, making: list[Sample]) -> Habit | None:
     here = [sample for sample in making if _is_at(finding, sample)]
     if len(here) < _FEWEST or finding.is_wait:
         return None
-    whole = sum(sample.weight for sample in making)
-    around = sum(sample.weight for sample in making if _is_in_function(finding, here[0], sample))
-    share = sum(sample.weight for sample in here) / whole
-    return msgspec.structs.replace(_habit(finding, None, share), around_share=around / whole)
+    line_share = _weight(here) / _weight(making)
+    if not finding.spares_function:
+        return _habit(finding, None, line_share)
+    share = _weight([sample for sample in making if _is_in_function(finding, here[0], sample)]) / _weight(making)
+    return msgspec.structs.replace(_habit(finding, None, share), line_share=line_share)
+
+
+def _weight(samples: list[Sample]) -> float:
+    return sum(sample.weight for sample in samples)
 
 
 def _is_in_function(finding: Finding, seen: Sample, sample: Sample) -> bool:

@@ -47,7 +47,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     ungraded: bool = False  # whether what the model computes without gradient may be what it is trained on
     habits: list[Habit] = []  # lines that took time, and what reading them says
     controls: dict[str, list[Control]] = {}  # the program's own settings for what a fix does, by its code
-    samples_per_epoch: float | None = None  # that this rank trains on; None: it is not known
+    samples_per_epoch: float | None = None  # of all ranks; None: it is not known
 
     @property
     def on_gpu(self) -> bool:

@@ -136,14 +136,14 @@ def _decode_cache(known: Known) -> Estimate | str:
 def _cache_hit(known: Known) -> Estimate | str:
     """Samples are read back instead of made: that takes no longer than saving them does now."""
     habit = known.habit(_NEVER_READ)
-    if habit is None or habit.around_share is None:
+    if habit is None or habit.line_share is None:
         return "no cache is seen to be written and never read"
     reason = _hungry(known)
     if reason is not None or known.workers is None:
         return reason or NO_LOADER
     kept = known.workers.dataset_share
-    spared = min(habit.around_share, 1.0 if kept is None else kept)
-    left = (1 - spared, 1 - spared + habit.share / 2, 1 - spared + habit.share)
+    spared = min(habit.share, 1.0 if kept is None else kept)
+    left = (1 - spared, 1 - spared + habit.line_share / 2, 1 - spared + habit.line_share)
     return gain(known.needs, Change(loader=Range(*(min(part, 1.0) for part in left))))
 
 

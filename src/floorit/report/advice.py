@@ -52,12 +52,12 @@ def known_of(report: Report) -> Known | None:
 
 
 def _samples_per_epoch(run: RunFacts, workers: Workers | None) -> float | None:
-    """Of one rank: by the loader's length, else by the passes that were seen, if there was more than one."""
+    """Of all ranks: by the loader's length, else by the passes that were seen, if there was more than one."""
     if not run.samples_per_step:
         return None
     batches = workers.batches_per_epoch if workers is not None else None
     steps = batches or (run.steps / run.epochs if run.epochs > 1 else None)
-    return steps * run.samples_per_step / run.ranks if steps else None
+    return steps * run.samples_per_step if steps else None
 
 
 def needs_of(

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from floorit.analyse.ledger import Line
-from floorit.declared import Control
+from floorit.declared import Control, Value
 from floorit.diagnose import Finding, FixAdvice
 from floorit.diagnose.settings import word
 from floorit.errors import UsageError
@@ -180,33 +180,44 @@ def promise(fix: FixAdvice) -> str:
     gain = f"{speedup(fix.speedup)} " if fix.speedup is not None else ""
     risk = f"{RISKS[fix.risk]} {fix.proviso}".rstrip()
     effort = f"{_EFFORTS[fix.effort]}, by hand" if fix.by_hand else _EFFORTS[fix.effort]
-    said = [fix.summary, *_where_to_change(fix)]
+    memory = f"; {change(fix.memory)} of memory at the peak" if fix.memory else ""
+    return f"{gain}({risk}; {effort}{memory}): {described(fix)}"
+
+
+def described(fix: FixAdvice) -> str:
+    """What a fix changes, where that is done, and what is not to be seen from its gain."""
+    said = [fix.summary, *where_to_change(fix)]
+    if fix.takes_memory:
+        said.append("how much memory it takes is not known")
     if fix.in_program is not None:
         said.append(f"by the program itself, with all that it makes of it: {speedup(fix.in_program)}")
-    return f"{gain}({'; '.join([risk, effort, *_memory(fix)])}): {'; '.join(said)}"
+    return "; ".join(said)
 
 
-def _memory(fix: FixAdvice) -> list[str]:
-    if fix.memory:
-        return [f"{change(fix.memory)} of memory at the peak"]
-    return ["how much memory it takes is not known"] if fix.takes_memory else []
-
-
-def _where_to_change(fix: FixAdvice) -> list[str]:
+def where_to_change(fix: FixAdvice) -> list[str]:
     """The line, what to write there, and the settings of the program that it goes back to."""
     said = [fix.instead] if fix.instead else []
     if fix.controls:
         said += [f"at {place(fix.where)}"] if fix.where is not None else []
-        return [*said, f"set by {', '.join(map(_control, fix.controls[:MOST_CONTROLS]))}"]
+        return [*said, f"set by {', '.join(_control(one, fix) for one in fix.controls[:MOST_CONTROLS])}"]
     if fix.where is None:
         return said
     return [*said, f"no setting of the program is seen for it: change it at {place(fix.where)}"]
 
 
-def _control(control: Control) -> str:
-    """A setting with its value and where that stands."""
+def _control(control: Control, fix: FixAdvice) -> str:
+    """A setting with its value, the one that the fix would have, and where it stands."""
     value = f"{control.name}: {word(control.value)}" if control.name else word(control.value)
-    return f"`{value}` ({control.file}:{control.line})" if control.file else f"`{value}` ({control.option})"
+    wanted = _wanted(control.value, fix.value)
+    changed = value if wanted is None else f"{value} -> {word(wanted)}"
+    return f"`{changed}` ({f'{control.file}:{control.line}' if control.file else control.option})"
+
+
+def _wanted(now: Value, value: Value) -> Value:
+    """A switch as the fix has it; a number of times, so many times as large. None: the fix does not say."""
+    if isinstance(now, bool) or isinstance(value, bool):
+        return value if isinstance(now, bool) and isinstance(value, bool) else None
+    return now * value if isinstance(now, int) and isinstance(value, int) and now > 0 else None
 
 
 def weight(finding: Finding) -> str:

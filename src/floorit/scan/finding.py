@@ -39,6 +39,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     text: str  # of the line
     function: str
     finding: str = ""  # of a run, that would show what it costs
+    spares_function: bool = False  # whether what stands instead spares all that the function around it does
     controls: list[Control] = []  # settings of the program that it is due to
     edits: tuple[Edit, ...] = ()
 

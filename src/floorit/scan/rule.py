@@ -139,6 +139,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     risk: Risk = "exact"  # what the change may do to results
     fix: str = ""  # the code of the fix that `floorit run` and `try` know it by
     finding: str = ""  # the code of the finding under which a run would show what it costs
+    spares_function: bool = False  # whether what stands instead spares all that the function around it does
     is_tentative: bool = False  # too often wrong, or too little seen, to be said unasked: a run decides
     match: Callable[[Scene], Iterator[Match]]
     match_config: Callable[[Config, Reads], Iterator[Match]] | None = None  # what it finds in a file of settings

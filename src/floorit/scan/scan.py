@@ -174,6 +174,7 @@ def _finding(file: File, scene: Scene | None, rule: Rule, match: Match) -> Findi
         text=file.lines[line - 1].strip() if line <= len(file.lines) else "",
         function=function,
         finding=rule.finding,
+        spares_function=rule.spares_function,
         controls=list(match.controls),
         edits=match.edits,
     )

@@ -369,6 +369,7 @@ RULES = (
         costs="`numpy.save` adds .npy: every sample is made again, and written again, each time",
         instead="end the name in .npy (.npz for `numpy.savez`)",
         finding="input-bound",
+        spares_function=True,
         match=_never_read,
     ),
     Rule(
