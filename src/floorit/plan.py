@@ -112,8 +112,8 @@ def _promised(fix: FixAdvice) -> float:
 def _advice(fix: Fix, said: Estimate, finding: Finding, known: Known) -> FixAdvice:
     applied = _applied(fix, said, known)
     habit, memory = known.habit(fix.habit), fix.memory_taken(known)
-    controls = habit.controls if habit is not None else known.controls.get(fix.code, [])
-    is_in_code = fix.by_setting and applied is None and not controls
+    controls = habit.controls if habit is not None else (known.controls or {}).get(fix.code, [])
+    is_in_code = fix.by_setting and applied is None and not controls and known.controls is not None
     return FixAdvice(
         code=fix.code,
         summary=fix.summary,

@@ -48,7 +48,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     usage: list[Usage] = []  # of the loaders' workers
     images: Measured | None = None  # what operations on images cost; None: it was not wished for
     read: list[Finding] = []  # what reading the program's files says, as they were then
-    paced: list[Paced] = []  # what its files say it does only every so many times
+    paced: list[Paced] | None = None  # what its files say it does only every so many times; None: they were not read
     recomputing: list[Control] = []  # settings of it that may make it compute activations again
     told: Told | None = None  # what was declared, as its files were when the program ended
 

@@ -48,7 +48,13 @@ def files(processes: Iterable[Process]) -> list[str]:
 def find(read: list[Finding], ledger: Ledger, points: list[SyncPoint], workers: Process | None) -> list[Habit]:
     """Those whose lines took time, in the training process or in its loader's workers, the longest first."""
     making = [sample for sample in workers.samples if sample.phase == wire.DATA_WAIT] if workers is not None else []
-    found = [_at_work(finding, ledger, points) or _beside(finding, making) for finding in read]
+    fetching = making or ledger.looks.get("data_wait", [])
+    found = [
+        _around(finding, fetching)
+        if finding.spares_function
+        else _at_work(finding, ledger, points) or _beside(finding, making)
+        for finding in read
+    ]
     habits = [habit for habit in found if habit is not None and habit.share >= LEAST]
     return sorted(habits, key=lambda habit: (habit.seconds is None, -habit.share))
 
@@ -78,21 +84,27 @@ def _beside(finding: Finding, making: list[Sample]) -> Habit | None:
     here = [sample for sample in making if _is_at(finding, sample)]
     if len(here) < _FEWEST or finding.is_wait:
         return None
-    line_share = _weight(here) / _weight(making)
-    if not finding.spares_function:
-        return _habit(finding, None, line_share)
-    share = _weight([sample for sample in making if _is_in_function(finding, here[0], sample)]) / _weight(making)
-    return msgspec.structs.replace(_habit(finding, None, share), line_share=line_share)
+    return _habit(finding, None, _weight(here) / _weight(making))
+
+
+def _around(finding: Finding, making: list[Sample]) -> Habit | None:
+    """Of a line and all that its function does, where batches are made; of one that is still met later on, as what is
+    done once for each sample is not."""
+    here = [sample for sample in making if _is_at(finding, sample)]
+    inside = [sample for sample in making if _is_in_function(finding, sample)]
+    if len(inside) < _FEWEST or not any(_is_at(finding, sample) for sample in making[len(making) // 2 :]):
+        return None
+    made = _habit(finding, None, _weight(inside) / _weight(making))
+    return msgspec.structs.replace(made, line_share=_weight(here) / _weight(making))
 
 
 def _weight(samples: list[Sample]) -> float:
     return sum(sample.weight for sample in samples)
 
 
-def _is_in_function(finding: Finding, seen: Sample, sample: Sample) -> bool:
-    """Whether a look met the function in which another has met the finding's line."""
-    functions = {place.function for place in seen.stack if _covers(finding, place.file, place.line)}
-    return any(place.file == finding.file and place.function in functions for place in sample.stack)
+def _is_in_function(finding: Finding, sample: Sample) -> bool:
+    names = (place.function.rpartition(".")[2] for place in sample.stack if place.file == finding.file)
+    return finding.function in names
 
 
 def _habit(finding: Finding, seconds: float | None, share: float) -> Habit:

@@ -46,7 +46,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     framework: str | None = None  # whose loop it trains in, of those that fixes reach into
     ungraded: bool = False  # whether what the model computes without gradient may be what it is trained on
     habits: list[Habit] = []  # lines that took time, and what reading them says
-    controls: dict[str, list[Control]] = {}  # the program's own settings for what a fix does, by its code
+    controls: dict[str, list[Control]] | None = None  # its own settings for what a fix does; None: they were not read
     samples_per_epoch: float | None = None  # of all ranks; None: it is not known
 
     @property
