@@ -210,7 +210,8 @@ def _control(control: Control, fix: FixAdvice) -> str:
     value = f"{control.name}: {word(control.value)}" if control.name else word(control.value)
     wanted = _wanted(control.value, fix.value)
     changed = value if wanted is None else f"{value} -> {word(wanted)}"
-    return f"`{changed}` ({f'{control.file}:{control.line}' if control.file else control.option})"
+    stands = [control.option, f"{control.file}:{control.line}" if control.file else ""]
+    return f"`{changed}` ({' at '.join(filter(None, stands))})"
 
 
 def _wanted(now: Value, value: Value) -> Value:
