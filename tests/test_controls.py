@@ -154,6 +154,11 @@ def test_each_cost_has_the_settings_around_its_looks_and_those_of_lines_that_log
     }
 
 
+def test_a_function_of_the_loop_has_what_paces_it() -> None:
+    paced = [block(10, 19, "metrics_every"), block(30, 30, "rarely")]
+    assert found(paced, other=[look(12)] * 5) == {"python-bound": ["metrics_every=1 1"]}
+
+
 def test_the_innermost_condition_counts() -> None:
     paced = [block(10, 40, "outer"), block(20, 21, "inner")]
     assert found(paced, checkpoint=[look(20)]) == {"checkpoint-every": ["inner=1 1"]}

@@ -177,7 +177,8 @@ def _rewrite(finding: Finding, known: Known) -> Rewrite | None:
     if function is None:
         return None
     halved, gone = (_at_most(_with_less(phase, function.share * part, known), finding.bound) for part in (0.5, 1.0))
-    return Rewrite(where=function, halved=halved, gone=gone) if gone.high > CLAIMED else None
+    paced = (known.controls or {}).get(finding.code, [])
+    return Rewrite(where=function, halved=halved, gone=gone, controls=paced) if gone.high > CLAIMED else None
 
 
 def _with_less(phase: str | None, share: float, known: Known) -> Estimate:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from floorit.analyse.callers import Looks
+from floorit.analyse.handover import package
+from floorit.analyse.ledger import heaviest_function, lines
 from floorit.declared import Control
 from floorit.declared.gather import given
 from floorit.events import Place, Sample
@@ -16,17 +18,18 @@ from floorit.scan.finding import Finding, Paced
 # The fix that does something more rarely, and the phase that it takes time in.
 _PHASES = {"log-every": "logging", "eval-every": "eval", "checkpoint-every": "checkpoint"}
 _LOGS = ("log-per-step", "plot-per-step")  # what reading the source calls logging in every step
-RECOMPUTE, CACHE = "recompute", "cache-never-read"
+RECOMPUTE, OWN_CODE = "recompute", "python-bound"
 
 
 def find(
     looks: Looks, read: Iterable[Finding], paced: Sequence[Paced], recomputing: Iterable[Control], command: list[str]
 ) -> dict[str, list[Control]]:
-    """By the code of the fix that they are the way to."""
+    """By the code of the fix that they are the way to, or of the finding that names a function of the program's own."""
     typed = {name.replace("-", "_"): (option, value) for name, option, value in given(command)}
-    lines = [(finding.file, finding.line) for finding in read if finding.code in _LOGS]
+    logging = [(finding.file, finding.line) for finding in read if finding.code in _LOGS]
     found = {code: _behind(looks.get(phase, ()), paced) for code, phase in _PHASES.items()}
-    found["log-every"] += [block for line in lines for block in paced if _covers(block, *line)]
+    found[OWN_CODE] = _behind(_of_heaviest(looks.get("other", ())), paced)
+    found["log-every"] += [block for line in logging for block in paced if _covers(block, *line)]
     controls = {
         code: [_as_given(one, typed) for block in blocks for one in block.controls] for code, blocks in found.items()
     }
@@ -38,6 +41,15 @@ def _behind(samples: Iterable[Sample], paced: Sequence[Paced]) -> list[Paced]:
     """The innermost of them around each look, those around most looks first."""
     around = Counter(at for sample in samples if (at := _innermost(sample, paced)) is not None)
     return [paced[at] for at, _ in around.most_common()]
+
+
+def _of_heaviest(samples: Sequence[Sample]) -> list[Sample]:
+    """Looks at the program's own function that takes most of them."""
+    function = heaviest_function([line for line in lines(samples) if package(line.file) is None])
+    if function is None:
+        return []
+    own = (function.file, function.function)
+    return [sample for sample in samples if any((at.file, at.function) == own for at in _places(sample))]
 
 
 def _innermost(sample: Sample, paced: Sequence[Paced]) -> int | None:

@@ -41,6 +41,7 @@ class Rewrite(msgspec.Struct, frozen=True, kw_only=True):
     where: Line
     halved: Estimate
     gone: Estimate
+    controls: list[Control] = []  # the program's own settings for how often it runs
 
 
 class NotAdvised(msgspec.Struct, frozen=True, kw_only=True):

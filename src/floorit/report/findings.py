@@ -151,8 +151,10 @@ def _rewrites(findings: list[Finding]) -> list[Advice]:
 
 def _otherwise(finding: Finding) -> list[str]:
     """What else can be done about a function of the program's own than to write it anew."""
+    if finding.code != "python-bound" or finding.rewrite is None:
+        return []
     rarely = "or call it less often, if its result is not needed in every step"
-    return [rarely] if finding.code == "python-bound" else []
+    return [rarely, *_set_by(finding.rewrite.controls, None)]
 
 
 def _rank(advice: Advice) -> tuple[bool, float, bool, str]:
@@ -199,19 +201,24 @@ def where_to_change(fix: FixAdvice) -> list[str]:
     said = [fix.instead] if fix.instead else []
     if fix.controls:
         said += [f"at {place(fix.where)}"] if fix.where is not None else []
-        return [*said, f"set by {', '.join(_control(one, fix) for one in fix.controls[:MOST_CONTROLS])}"]
+        return [*said, *_set_by(fix.controls, fix.value)]
     if fix.where is None:
         return said
     return [*said, f"no setting of the program is seen for it: change it at {place(fix.where)}"]
 
 
-def _control(control: Control, fix: FixAdvice) -> str:
-    """A setting with its value, the one that the fix would have, and where it stands."""
-    value = f"{control.name}: {word(control.value)}" if control.name else word(control.value)
-    wanted = _wanted(control.value, fix.value)
-    changed = value if wanted is None else f"{value} -> {word(wanted)}"
+def _set_by(controls: list[Control], value: Value) -> list[str]:
+    said = [_control(control, value) for control in controls[:MOST_CONTROLS]]
+    return [f"set by {', '.join(said)}"] if said else []
+
+
+def _control(control: Control, value: Value) -> str:
+    """A setting with its value, the one that it would have by a fix of that value, and where it stands."""
+    now = f"{control.name}: {word(control.value)}" if control.name else word(control.value)
+    wanted = _wanted(control.value, value)
+    changed = now if wanted is None else f"{now} -> {word(wanted)}"
     stands = [control.option, f"{control.file}:{control.line}" if control.file else ""]
-    return f"`{changed}` ({' at '.join(filter(None, stands))})"
+    return f"`{changed}` ({', '.join(filter(None, stands))})"
 
 
 def _wanted(now: Value, value: Value) -> Value:
