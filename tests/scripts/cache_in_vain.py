@@ -35,7 +35,7 @@ class Pictures(Dataset):
         return made
 
     def sharpen(self, picture):
-        for _ in range(20):
+        for _ in range(40):
             picture = [0.5 * a + 0.3 * b + 0.2 for a, b in zip(picture, picture[1:] + picture[:1])]
         return picture
 
