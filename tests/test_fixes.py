@@ -299,6 +299,7 @@ PICTURE = msgspec.structs.replace(READING, dtype="uint8", result=[10, 20, 3])
         ([msgspec.structs.replace(PICTURE, calls=5.98, dtype="float32")], 100.0, 100 * 6 * 2400),
         ([PICTURE, msgspec.structs.replace(PICTURE, kind="reading", result=[5])], 10.0, 10 * 605),
         ([msgspec.structs.replace(PICTURE, calls=4.5)], 100.0, None),  # others of the set, at random
+        ([PICTURE, msgspec.structs.replace(PICTURE, name="PIL.Image.open", kind="reading")], 100.0, 100 * 600),
         ([PICTURE], None, None),
         ([READING], 100.0, None),
     ],
@@ -323,10 +324,12 @@ def logs(of: Known) -> str:
 
 def test_a_setting_of_the_program_is_named_with_what_it_would_be() -> None:
     every = [Control(name="plot_every", value=2, file="opt.yaml", line=4)]
+    every += [Control(name="bars_every", value=None, file="opt.yaml", line=5)]
     every += [Control(name="log_every", value=5, file="", line=0, option="--log-every")]
     promise = logs(known(OFTEN, controls={"log-every": every}))
     times = rarer(known(OFTEN).share("logging"))
     assert f"set by `plot_every: 2 -> {2 * times}` (opt.yaml:4)" in promise
+    assert "`bars_every` (opt.yaml:5)" in promise
     assert f"`log_every: 5 -> {5 * times}` (--log-every)" in promise
 
 

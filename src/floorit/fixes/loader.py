@@ -21,6 +21,7 @@ _MOST = 1024
 _NEVER_READ = "cache-never-read"  # as reading the source calls it
 # Of the time that numpy.save takes of a core, numpy.load of the same from memory: 0.38 at 4 KiB, 0.20 at 9 MiB.
 _READ_BACK = 0.3
+_UNDECODED = ("Image.open", "read_file")  # operations that give no picture yet
 _WHOLE = 0.05  # that pictures a sample may differ from a whole number by
 _BITS = re.compile(r"\d+$")
 _READ = ("reading", "decoding")  # operations whose results are kept by `decode-cache`, applied from outside
@@ -155,7 +156,8 @@ def _kept_bytes(known: Known) -> int | None:
     A sample of so many and a half pictures takes them from other samples at random: how many there are is not known.
     """
     samples, workers = known.samples_per_epoch, known.workers
-    reads = [op for op in workers.operations if op.kind in _READ] if workers is not None else []
+    operations = workers.operations if workers is not None else []
+    reads = [op for op in operations if op.kind in _READ and not op.name.endswith(_UNDECODED)]
     sizes = [_bytes_of(op) for op in reads]
     if samples is None or not reads or None in sizes:
         return None

@@ -214,7 +214,8 @@ def _set_by(controls: list[Control], value: Value) -> list[str]:
 
 def _control(control: Control, value: Value) -> str:
     """A setting with its value, the one that it would have by a fix of that value, and where it stands."""
-    now = f"{control.name}: {word(control.value)}" if control.name else word(control.value)
+    value_now = [word(control.value)] if control.value is not None else []
+    now = ": ".join([*filter(None, [control.name]), *value_now])
     wanted = _wanted(control.value, value)
     changed = now if wanted is None else f"{now} -> {word(wanted)}"
     stands = [control.option, f"{control.file}:{control.line}" if control.file else ""]
