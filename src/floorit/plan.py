@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from floorit.analyse.habits import Habit
 from floorit.analyse.ledger import Function, Line
 from floorit.analyse.needs import Range
 from floorit.analyse.stepmodel import Change, gain, limit
@@ -98,29 +99,57 @@ def _advised(finding: Finding, weighed: Iterable[tuple[Fix, Estimate | str]], kn
         if isinstance(said, Estimate)
         and (finding.code in fix.addresses or (finding.code == _IGNORED and fix.setting in ignored))
     ]
-    fixes = [
-        FixAdvice(
-            code=fix.code,
-            summary=fix.summary,
-            risk=fix.risk,
-            effort=fix.effort,
-            proviso=fix.proviso,
-            speedup=said,
-            value=fix.value(known) if fix.value is not None else None,
-            by_hand=fix.takes is None or isinstance(fix.foretell(known), str),
-            memory=known.memory_with(fix.code),
-        )
-        for said, fix in sorted(answers, key=lambda answer: -answer[0].value)
-    ]
+    fixes = sorted((_advice(fix, said, finding, known) for said, fix in answers), key=_promised, reverse=True)
     rewrite = _rewrite(finding, known)
     return msgspec.structs.replace(finding, fixes=fixes, rewrite=rewrite, bound=_most(finding.bound, fixes, rewrite))
+
+
+def _promised(fix: FixAdvice) -> float:
+    return fix.speedup.value if fix.speedup is not None else 0.0
+
+
+def _advice(fix: Fix, said: Estimate, finding: Finding, known: Known) -> FixAdvice:
+    applied = _applied(fix, said, known)
+    habit, memory = known.habit(fix.habit), fix.memory_taken(known)
+    controls = habit.controls if habit is not None else (known.controls or {}).get(fix.code, [])
+    is_in_code = fix.by_setting and applied is None and not controls and known.controls is not None
+    return FixAdvice(
+        code=fix.code,
+        summary=fix.summary,
+        risk=fix.risk,
+        effort="a flag" if controls else fix.effort,
+        proviso=fix.proviso,
+        speedup=applied or said,
+        in_program=said if applied is not None and applied.value < said.value else None,
+        value=fix.value(known) if fix.value is not None else None,
+        by_hand=applied is None,
+        memory=memory,
+        takes_memory=fix.needs_memory and memory is None,
+        controls=controls,
+        where=_line_of(habit) if habit is not None else next(iter(finding.where if is_in_code else ()), None),
+        instead=habit.instead if habit is not None else "",
+    )
+
+
+def _applied(fix: Fix, said: Estimate, known: Known) -> Estimate | None:
+    """What it gains from outside, as `try` foretells it; None where it cannot be applied, or would gain nothing so."""
+    if fix.takes is None or fix.predict_applied is None:
+        return said if fix.takes is not None else None
+    applied = fix.foretell(known)
+    if isinstance(applied, str) or applied.value <= CLAIMED:
+        return None
+    return msgspec.structs.replace(applied, high=min(applied.high, said.high)) if applied.value < said.value else said
+
+
+def _line_of(habit: Habit) -> Line:
+    return Line(file=habit.file, line=habit.line, function=habit.function, share=habit.share)
 
 
 def _most(bound: float | None, fixes: list[FixAdvice], rewrite: Rewrite | None) -> float | None:
     """What is done against a cost may free more than the cost itself: cores, and time between passes."""
     if bound is None:
         return None
-    gains = [fix.speedup.high for fix in fixes if fix.speedup is not None]
+    gains = [gain.high for fix in fixes for gain in (fix.speedup, fix.in_program) if gain is not None]
     return max([bound, *gains, *([rewrite.gone.high] if rewrite is not None else [])])
 
 
@@ -147,7 +176,8 @@ def _rewrite(finding: Finding, known: Known) -> Rewrite | None:
         return None
     whole = share(function.whole, function.looks)
     halved, gone = (_at_most(_with_less(phase, whole, part, known), finding.bound) for part in (0.5, 1.0))
-    return Rewrite(where=_line(function), halved=halved, gone=gone) if gone.high > CLAIMED else None
+    paced = (known.controls or {}).get(finding.code, [])
+    return Rewrite(where=_line(function), halved=halved, gone=gone, controls=paced) if gone.high > CLAIMED else None
 
 
 def _line(function: Function) -> Line:

@@ -126,6 +126,7 @@ FIXES = (
         predict=_log,
         predict_applied=_of_framework(_log),
         value=_log_value,
+        by_setting=True,
         takes=_TIMES_AS_RARE,
     ),
     Fix(
@@ -138,6 +139,7 @@ FIXES = (
         predict=_eval,
         predict_applied=_of_framework(_eval),
         value=_eval_value,
+        by_setting=True,
         takes=_TIMES_AS_RARE,
     ),
     Fix(
@@ -149,6 +151,7 @@ FIXES = (
         predict=_checkpoint,
         predict_applied=_of_framework(_checkpoint),
         value=_checkpoint_value,
+        by_setting=True,
         takes=_TIMES_AS_RARE,
     ),
 )

@@ -109,6 +109,7 @@ FIXES = (
         predict_with_room=_if_there_were_room,
         value=lambda known: False,
         saves=lambda known: None if known.needs.host.get("recompute") else True,
+        needs_memory=True,
         takes=values.SWITCH_OFF,
     ),
     Fix(
