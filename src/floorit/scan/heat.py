@@ -167,6 +167,19 @@ class Heat:
             )
         return self._holders[function]
 
+    def reached_from(self, source: Source) -> set[Function]:
+        """The functions that the code of a file comes to, with all methods of the objects that are made on the way."""
+        found: set[Function] = set()
+        stack = [(source, call) for call in source.all(ast.Call)]
+        while stack:
+            where, call = stack.pop()
+            made = self._project.find(where, where.name(call.func))
+            methods = [one for c in self._project.family(made) for one in c.methods.values()] if isinstance(made, Class) else []
+            new = {*self._reached(where, call), *methods} - found
+            found |= new
+            stack += [(function.source, one) for function in new for one in function.calls]
+        return found
+
     def leads_to_training(self, source: Source, node: ast.AST) -> bool:
         """Whether the function around a node goes on to train, or another method of its class does."""
         inside = source.function(node)

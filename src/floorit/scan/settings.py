@@ -277,6 +277,8 @@ def _is_kind_of_device(node: ast.expr) -> bool:
 
 
 def _compared(left: object, how: ast.cmpop, right: object) -> object:
+    if isinstance(how, (ast.In, ast.NotIn)) and isinstance(left, str) and isinstance(right, (str, tuple)):
+        return (left in right) is isinstance(how, ast.In)
     if isinstance(how, (ast.Eq, ast.Is)):
         return left == right
     if isinstance(how, (ast.NotEq, ast.IsNot)):
@@ -311,6 +313,8 @@ def _tests(source: Source, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
             return
         if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
             yield here.test, before is here.body or (isinstance(here.body, list) and before in here.body)
+        if isinstance(here, ast.BoolOp) and before in here.values:
+            yield from ((one, isinstance(here.op, ast.And)) for one in here.values[: here.values.index(before)])
         if isinstance(here, ast.Dict) and before in here.values:
             yield from _looked_up(source, here, here.keys[here.values.index(before)])
         before = here
