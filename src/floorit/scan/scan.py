@@ -71,7 +71,8 @@ def _scan(
         except Unreadable as error:
             problems.append(Problem(file=shown(path), line=error.line, reason=error.reason))
     try:
-        whole = Whole(Project(sources, files.configs(paths, exclude), is_whole=not problems))
+        shipped = files.configs(paths, exclude), files.commands(paths, exclude)
+        whole = Whole(Project(sources, *shipped, is_whole=not problems))
     except Exception as error:  # a fault of ours, which must not cost a run its report
         reason = f"its files could not be read together: {type(error).__name__}: {error}"
         problems.append(Problem(file=", ".join(map(shown, paths)), line=1, reason=reason))

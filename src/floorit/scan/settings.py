@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Final, TypeGuard
 
 from floorit.scan.heat import Heat
@@ -16,6 +18,7 @@ _OF_TEXT: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.up
 _LISTS = (ast.List, ast.Tuple)
 _LEAVES = (ast.Return, ast.Continue)
 _CALL_NOTHING = frozenset("object Module ABC Generic Protocol Enum Dataset".split())  # of their own
+_LONG = 3  # letters of a text that is no word of every page
 _CALLS = 3  # from a function to those that call it
 
 
@@ -161,7 +164,34 @@ class Settings:
 
     def _may_be(self, source: Source, test: ast.expr, taken: bool) -> bool:
         value = self.value(source, test)
-        return isinstance(value, Unknown) or bool(value) is taken
+        if isinstance(value, Unknown):
+            return not taken or not self._is_asked_in_vain(source, test)
+        return bool(value) is taken
+
+    def _is_asked_in_vain(self, source: Source, test: ast.expr) -> bool:
+        """`if args.data == "gtzan": … else: …`, where nothing that comes with the project ever gives that text."""
+        block = source.parents.get(test)
+        is_choice = isinstance(block, ast.If) and (block.orelse or isinstance(source.parents.get(block), ast.If))
+        if not is_choice or not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
+            return False
+        text = test.comparators[0].value if _is_constant(test.comparators[0]) else None
+        return isinstance(text, str) and len(text) >= _LONG and not self._is_given(text.lower())
+
+    def _is_given(self, text: str) -> bool:
+        entries = self._project.entries
+        if text in self._texts or self._project.commands.name(text):
+            return True
+        return any(re.search(rf"\b{re.escape(text)}\b", config.text.lower()) for config in entries.configs)
+
+    @cached_property
+    def _texts(self) -> set[str]:
+        """Those that the code has, but to compare with."""
+        found: set[str] = set()
+        for source in self._project.sources:
+            for constant in source.all(ast.Constant):
+                if isinstance(constant.value, str) and not _is_compared(source, constant):
+                    found.add(constant.value.lower())
+        return found
 
     def _named(self, source: Source, node: ast.Name, hops: int) -> object:
         made = self._project.set_once(source, node, node.id)
@@ -259,6 +289,14 @@ class Settings:
         if len(node.ops) > 1 or isinstance(left, Unknown) or isinstance(right, Unknown):
             return UNKNOWN
         return _compared(left, node.ops[0], right)
+
+
+def _is_compared(source: Source, constant: ast.Constant) -> bool:
+    """Whether something is asked to be it, or one of a few that it is written beside."""
+    around = source.parents.get(constant)
+    if isinstance(around, (*_LISTS, ast.Set)):
+        around = source.parents.get(around)
+    return isinstance(around, ast.Compare)
 
 
 def _asks_for_class(test: ast.expr) -> bool:

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 
 from floorit.scan.heat import Place
 from floorit.scan.rule import Match, Rule, Scene
-from floorit.scan.source import argument, is_constant, last_word
+from floorit.scan.source import Source, argument, is_constant, last_word
 
 _DATA_PARALLEL = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
 _ITS_NAME = re.compile(r"(?:use_|nn_)?(?:data_?)?parallel|(?:use_)?dp", re.IGNORECASE)
 _DDP = "DistributedDataParallel"
 _CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential")
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 _UNUSED = "find_unused_parameters"
 _STRATEGY = "ddp_find_unused_parameters_true"
 
@@ -23,7 +24,7 @@ def _data_parallel(scene: Scene) -> Iterator[Match]:
         return
     for call in scene.calls(Place.ONCE):
         is_meant = scene.name(call.func) in _DATA_PARALLEL and scene.settings.is_reached(scene.source, call)
-        is_unasked = not _is_asked_for(scene, call) and not _is_over_one(scene, call)
+        is_unasked = not _is_asked_for(scene, call) and not _is_over_one(scene, call) and not _sees_one(scene)
         if is_meant and is_unasked and not _evaluates(scene, call):
             yield Match(call)
             return
@@ -36,6 +37,34 @@ def _is_over_one(scene: Scene, call: ast.Call) -> bool:
     if isinstance(given, (ast.List, ast.Tuple)):
         return len(given.elts) == 1
     return bool(options) and all(isinstance(o.value, (str, int)) and "," not in str(o.value) for o in options)
+
+
+def _sees_one(scene: Scene) -> bool:
+    """Whether its programs let themselves see one GPU, by `os.environ["CUDA_VISIBLE_DEVICES"] = args.gpu`, of which the
+    default names one, and no command line of the project's pages and scripts more."""
+    sources = {source for program in scene.programs.of(scene.source) for source in program.sources}
+    sets = [
+        (source, assignment)
+        for source in sources
+        if _VISIBLE in source.words
+        for assignment in source.all(ast.Assign)
+        if _sets_visible(assignment) and scene.settings.is_reached(source, assignment)
+    ]
+    return bool(sets) and all(_names_one(scene, source, assignment.value) for source, assignment in sets)
+
+
+def _sets_visible(assignment: ast.Assign) -> bool:
+    target = assignment.targets[0]
+    return isinstance(target, ast.Subscript) and is_constant(target.slice, _VISIBLE)
+
+
+def _names_one(scene: Scene, source: Source, node: ast.expr) -> bool:
+    while isinstance(node, ast.Call) and last_word(node.func) == "str" and node.args:
+        node = node.args[0]
+    options = scene.project.entries.options.get(last_word(node), [])
+    values = [option.value for option in options if option.path == source.path] or [scene.settings.value(source, node)]
+    given = scene.project.commands.given(last_word(node)) if options else []
+    return all(isinstance(value, (str, int)) and "," not in str(value) for value in (*values, *given))
 
 
 def _evaluates(scene: Scene, call: ast.Call) -> bool:
