@@ -23,9 +23,10 @@ def _data_parallel(scene: Scene) -> Iterator[Match]:
     if not scene.programs.of(scene.source):
         return
     for call in scene.calls(Place.ONCE):
-        is_meant = scene.name(call.func) in _DATA_PARALLEL and scene.settings.is_reached(scene.source, call)
-        is_unasked = not _is_asked_for(scene, call) and not _is_over_one(scene, call) and not _sees_one(scene)
-        if is_meant and is_unasked and not _evaluates(scene, call):
+        if scene.name(call.func) not in _DATA_PARALLEL or not scene.settings.is_reached(scene.source, call):
+            continue
+        is_of_one = _is_over_one(scene, call) or _sees_one(scene)
+        if not is_of_one and not _is_asked_for(scene, call) and not _evaluates(scene, call):
             yield Match(call)
             return
 
