@@ -174,7 +174,8 @@ class Heat:
         while stack:
             where, call = stack.pop()
             made = self._project.find(where, where.name(call.func))
-            methods = [one for c in self._project.family(made) for one in c.methods.values()] if isinstance(made, Class) else []
+            family = self._project.family(made) if isinstance(made, Class) else ()
+            methods = (method for one in family for method in one.methods.values())
             new = {*self._reached(where, call), *methods} - found
             found |= new
             stack += [(function.source, one) for function in new for one in function.calls]

@@ -35,6 +35,7 @@ _UNREADABLE = ast.Name(id="", ctx=ast.Load())  # stands for a value that can't b
 _STEPS = ("step", "learn", "optimize_parameters", "optimize", "backward")
 _TOGETHER = ("zip", "zip_longest", "product")  # what goes through several things at the same time
 _PADS = re.compile(r"pad|tokenizer|processor|tokenize\w*")
+_PLAIN = frozenset("dataloader loader data dl batches iterator it set dataset trainloader".split())
 _LABELLED = re.compile(r"(?:.*_)?label(?:l?ed)?(?:_.*|train.*)?")
 
 
@@ -85,10 +86,15 @@ class Loader:
             return verdict
         if self._reads_other_split():
             return False
-        shuffle, sampler = self.given("shuffle"), self.given("sampler") or self.given("batch_sampler")
-        if is_constant(shuffle, False) and sampler is None:
+        if self._is_in_order():
             return False
-        return shuffle is not None or sampler is not None or self._is_gone_through()
+        has_sampler = self.given("sampler") is not None or self.given("batch_sampler") is not None
+        return self.given("shuffle") is not None or has_sampler or self._is_gone_through()
+
+    def _is_in_order(self) -> bool:
+        """Whether it is told not to shuffle, nor given a sampler."""
+        has_sampler = self.given("sampler") is not None or self.given("batch_sampler") is not None
+        return is_constant(self.given("shuffle"), False) and not has_sampler
 
     def _is_used_up(self) -> bool:
         """Whether a loop that does not train goes through it, to measure its samples, and nothing else."""
@@ -120,6 +126,8 @@ class Loader:
     def _named(self) -> bool | None:
         function = self.source.function(self.call)
         data = self.given("dataset")
+        if not trains(self.target) and self._is_in_order() and _is_special(self.target) and not self._is_gone_through():
+            return False
         names = [self.target, _all_words(data), "" if not isinstance(function, ast.FunctionDef) else function.name]
         for name in names:
             if trains(name):
@@ -181,14 +189,16 @@ class Loader:
 
     @cached_property
     def is_short(self) -> bool:
-        """Whether it is begun anew after a batch or a few: workers would be started as often."""
+        """Whether it is begun anew after each batch: workers would be started as often."""
         size = self._loaders.settings.value(self.source, self.given("batch_size") or ast.Constant(value=1))
         lengths = [self._loaders.length(source, call) for source, call in self.made]
         most = size if isinstance(size, int) else 1
-        return (bool(lengths) and all(one is not None and one <= most for one in lengths)) or self._has_few_labels()
+        return bool(lengths) and all(one is not None and one <= most for one in lengths)
 
-    def _has_few_labels(self) -> bool:
-        """Whether it has the samples with labels of a program that has another loader for those without."""
+    @cached_property
+    def has_few_labels(self) -> bool:
+        """Whether it has the samples with labels of a program that has another loader for those without: they are few,
+        as a rule, and it is begun anew after a few batches."""
         beside = (one for one in self._loaders.of(self.source) if one is not self and one.target)
         has_others = any("unlabel" in one.target.lower() for one in beside)
         return has_others and bool(_LABELLED.fullmatch(self.target.lower()))
@@ -474,6 +484,11 @@ def _changed(source: Source, name: str) -> set[str] | None:
                     return None
                 found.update(keyword.arg for keyword in call.keywords if keyword.arg is not None)
     return found
+
+
+def _is_special(name: str) -> bool:
+    """Whether a loader is named after something: `memorable_loader`, not `data_loader`."""
+    return bool(set(re.findall("[a-z]+", name.lower())) - _PLAIN)
 
 
 def _is_worked(name: str) -> bool:

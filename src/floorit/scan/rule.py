@@ -33,7 +33,7 @@ class Scene:
             whole.loaders,
             whole.reads,
         )
-        self.tables = whole.tables
+        self.tables, self.asked = whole.tables, whole.asked
 
     def calls(self, place: Place | None = None) -> Iterator[ast.Call]:
         """Every call in the file; of those that run then, if a place is given."""

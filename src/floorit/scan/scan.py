@@ -42,11 +42,15 @@ def scan(
     exclude: tuple[str, ...] = (),
     texts: Mapping[Path, str] = MappingProxyType({}),
     processes: int = 1,
+    asked: bool = False,
 ) -> Result:
-    """Of every Python file there; `texts` has what is to be read in the place of some of them, by their whole path."""
+    """Of every Python file there; `texts` has what is to be read in the place of some of them, by their whole path.
+
+    With `asked`, as the rules were asked for by name, or a run decides, also what reading alone leaves in doubt.
+    """
     paths = list(paths)
     with _without_collecting():
-        return _scan(paths, rules, exclude, texts, processes)
+        return _scan(paths, rules, exclude, texts, processes, asked)
 
 
 @contextmanager
@@ -62,7 +66,12 @@ def _without_collecting() -> Iterator[None]:
 
 
 def _scan(
-    paths: list[Path], rules: tuple[Rule, ...], exclude: tuple[str, ...], texts: Mapping[Path, str], processes: int
+    paths: list[Path],
+    rules: tuple[Rule, ...],
+    exclude: tuple[str, ...],
+    texts: Mapping[Path, str],
+    processes: int,
+    asked: bool,
 ) -> Result:
     sources, problems = [], []
     for path in files.python(paths, exclude):
@@ -72,7 +81,7 @@ def _scan(
             problems.append(Problem(file=shown(path), line=error.line, reason=error.reason))
     try:
         shipped = files.configs(paths, exclude), files.commands(paths, exclude)
-        whole = Whole(Project(sources, *shipped, is_whole=not problems))
+        whole = Whole(Project(sources, *shipped, is_whole=not problems), asked)
     except Exception as error:  # a fault of ours, which must not cost a run its report
         reason = f"its files could not be read together: {type(error).__name__}: {error}"
         problems.append(Problem(file=", ".join(map(shown, paths)), line=1, reason=reason))
@@ -94,7 +103,7 @@ def _scan(
 
 def of_run(paths: Iterable[str]) -> list[Finding]:
     """What there is to say of files that a run was seen in; their names are whole, as in its record."""
-    found = scan([Path(path) for path in paths if Path(path).is_file()]).findings
+    found = scan([Path(path) for path in paths if Path(path).is_file()], asked=True).findings
     return [msgspec.structs.replace(finding, file=str(whole_path(finding.file)), edits=()) for finding in found]
 
 

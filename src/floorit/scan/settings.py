@@ -32,8 +32,9 @@ UNKNOWN: Final = Unknown()
 class Settings:
     """Of a project."""
 
-    def __init__(self, project: Project, heat: Heat) -> None:
+    def __init__(self, project: Project, heat: Heat, asked: bool = False) -> None:
         self._project, self._heat = project, heat
+        self._asked = asked  # for what reading alone leaves in doubt
         self._sources = {source.path: source for source in project.sources}
         self._reached: dict[Source, frozenset[Source]] = {}
         self._given_as: dict[tuple[Function, str, int], object] = {}
@@ -165,7 +166,7 @@ class Settings:
     def _may_be(self, source: Source, test: ast.expr, taken: bool) -> bool:
         value = self.value(source, test)
         if isinstance(value, Unknown):
-            return not taken or not self._is_asked_in_vain(source, test)
+            return not taken or self._asked or not self._is_asked_in_vain(source, test)
         return bool(value) is taken
 
     def _is_asked_in_vain(self, source: Source, test: ast.expr) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from floorit.scan.heat import Place
+from floorit.scan.project import Class, Function, is_own
 from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.source import Source, argument, is_constant, last_word
 
@@ -14,6 +15,7 @@ _DATA_PARALLEL = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
 _ITS_NAME = re.compile(r"(?:use_|nn_)?(?:data_?)?parallel|(?:use_)?dp", re.IGNORECASE)
 _DDP = "DistributedDataParallel"
 _CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential")
+_LAYER = re.compile(r"Linear|Conv[123]d|ConvTranspose[123]d|Embedding|\w*Norm\w*|LSTM|GRU|MultiheadAttention")
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _UNUSED = "find_unused_parameters"
 _STRATEGY = "ddp_find_unused_parameters_true"
@@ -63,7 +65,8 @@ def _names_one(scene: Scene, source: Source, node: ast.expr) -> bool:
     while isinstance(node, ast.Call) and last_word(node.func) == "str" and node.args:
         node = node.args[0]
     options = scene.project.entries.options.get(last_word(node), [])
-    values = [option.value for option in options if option.path == source.path] or [scene.settings.value(source, node)]
+    own: list[object] = [option.value for option in options if option.path == source.path]
+    values = own or [scene.settings.value(source, node)]
     given = scene.project.commands.given(last_word(node)) if options else []
     return all(isinstance(value, (str, int)) and "," not in str(value) for value in (*values, *given))
 
@@ -114,7 +117,9 @@ def _set_to(scene: Scene, attribute: ast.Attribute) -> str:
 
 
 def _find_unused(scene: Scene) -> Iterator[Match]:
-    if not scene.programs.of(scene.source):
+    if not scene.programs.of(scene.source) or not scene.source.words.intersection((_UNUSED, _STRATEGY)):
+        return
+    if not scene.asked and _may_be_needed(scene):
         return
     for call in scene.calls():
         last = last_word(call.func)
@@ -123,6 +128,47 @@ def _find_unused(scene: Scene) -> Iterator[Match]:
                 yield Match(call)
         elif last == "Trainer" and is_constant(argument(call, "strategy"), _STRATEGY):
             yield Match(call)
+
+
+def _may_be_needed(scene: Scene) -> bool:
+    """Whether a model has a layer that it never uses, or only if it is told so, which then gets no gradient."""
+    sources = {source for program in scene.programs.of(scene.source) for source in program.sources}
+    classes = [one for one in scene.project.classes.values() if one.source in sources and scene.project.is_module(one)]
+    models = (one for one in classes if "forward" in one.methods and not scene.tables.leave_out(one))
+    return any(_leaves_a_layer(scene, one) for one in models)
+
+
+def _leaves_a_layer(scene: Scene, owner: Class) -> bool:
+    layers = {name for name, made in owner.attributes.items() if _is_layer(scene, owner.source, made)}
+    kin = {one for heir in scene.project.descendants(owner) for one in scene.project.family(heir)}
+    methods = [method for one in kin for method in one.methods.values()]
+    used = [(method, node) for method in methods for node in _own_reads(method) if node.attr in layers]
+    always = {node.attr for method, node in used if not _is_by_argument(method, node)}
+    return bool(layers - always)
+
+
+def _is_layer(scene: Scene, source: Source, made: ast.expr) -> bool:
+    """`nn.Linear(4, 1)`, `nn.Linear(4, n) if n > 0 else nn.Identity()`, a module of the project"""
+    made = made.body if isinstance(made, ast.IfExp) else made
+    if not isinstance(made, ast.Call):
+        return False
+    own = scene.project.find(source, source.name(made.func))
+    is_torch = source.name(made.func).startswith("torch.nn.") and bool(_LAYER.fullmatch(last_word(made.func)))
+    return is_torch or (isinstance(own, Class) and scene.project.is_module(own))
+
+
+def _own_reads(method: Function) -> Iterator[ast.Attribute]:
+    """`self.name`, read in a method."""
+    for node in ast.walk(method.node):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and is_own(node):
+            yield node
+
+
+def _is_by_argument(method: Function, node: ast.AST) -> bool:
+    """Whether it stands under an `if` of what the method is given."""
+    tests = [here.test for here in method.source.around(node) if isinstance(here, (ast.If, ast.IfExp))]
+    asked = [test.operand if isinstance(test, ast.UnaryOp) else test for test in tests]
+    return any(isinstance(test, ast.Name) and test.id in method.parameters for test in asked)
 
 
 def _reentrant(scene: Scene) -> Iterator[Match]:
