@@ -106,7 +106,20 @@ class Settings:
         callers = self._heat.callers.get(function, [])
         if not callers:
             return self._is_called_from_outside(function)
-        return any(self.is_reached(caller, call, hops - 1) for caller, call in callers)
+        return any(self.is_reached(caller, call, hops - 1) for caller, call in (*callers, *self._given_to(function)))
+
+    def _given_to(self, function: Function) -> list[tuple[Source, ast.Call]]:
+        """The calls that a function is handed to: `spawn(work, nprocs=4)`."""
+        if function.owner is not None or function.name not in self._handed:
+            return []
+        sources = (source for source in self._project.sources if function.name in source.words)
+        return [
+            (source, call)
+            for source in sources
+            for call in source.all(ast.Call)
+            for given in call.args
+            if last_word(given) == function.name and self._project.find(source, source.name(given)) is function
+        ]
 
     def choices(self, source: Source, node: ast.AST) -> set[tuple[str, bool]]:
         """The conditions around a node in its function of which the default is not known, and what they must be."""
