@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import chain
 from typing import Final, TypeGuard
 
 from floorit.scan.heat import Heat
@@ -106,20 +108,26 @@ class Settings:
         callers = self._heat.callers.get(function, [])
         if not callers:
             return self._is_called_from_outside(function)
-        return any(self.is_reached(caller, call, hops - 1) for caller, call in (*callers, *self._given_to(function)))
+        return any(self.is_reached(caller, call, hops - 1) for caller, call in chain(callers, self._given_to(function)))
 
-    def _given_to(self, function: Function) -> list[tuple[Source, ast.Call]]:
+    def _given_to(self, function: Function) -> Iterator[tuple[Source, ast.Call]]:
         """The calls that a function is handed to: `spawn(work, nprocs=4)`."""
-        if function.owner is not None or function.name not in self._handed:
-            return []
-        sources = (source for source in self._project.sources if function.name in source.words)
-        return [
-            (source, call)
-            for source in sources
-            for call in source.all(ast.Call)
-            for given in call.args
-            if last_word(given) == function.name and self._project.find(source, source.name(given)) is function
-        ]
+        if function.owner is None:
+            for source, name in self._names_handed.get(function.name, ()):
+                around = source.parents[name]
+                if isinstance(around, ast.Call) and self._project.find(source, source.name(name)) is function:
+                    yield source, around
+
+    @cached_property
+    def _names_handed(self) -> dict[str, list[tuple[Source, ast.Name]]]:
+        """Names that calls are given, of functions that stand in a file by themselves."""
+        own = {one.name for one in self._project.functions.values() if one.owner is None} & self._handed
+        found: dict[str, list[tuple[Source, ast.Name]]] = defaultdict(list)
+        for source in self._project.sources:
+            for name in source.all(ast.Name) if not own.isdisjoint(source.words) else ():
+                if name.id in own and isinstance(source.parents[name], ast.Call):
+                    found[name.id].append((source, name))
+        return found
 
     def choices(self, source: Source, node: ast.AST) -> set[tuple[str, bool]]:
         """The conditions around a node in its function of which the default is not known, and what they must be."""

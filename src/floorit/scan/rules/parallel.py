@@ -117,17 +117,18 @@ def _set_to(scene: Scene, attribute: ast.Attribute) -> str:
 
 
 def _find_unused(scene: Scene) -> Iterator[Match]:
-    if not scene.programs.of(scene.source) or not scene.source.words.intersection((_UNUSED, _STRATEGY)):
+    if not scene.programs.of(scene.source) or scene.source.words.isdisjoint((_UNUSED, _STRATEGY)):
         return
-    if not scene.asked and _may_be_needed(scene):
-        return
-    for call in scene.calls():
-        last = last_word(call.func)
-        if last in (_DDP, "DDP", "DistributedDataParallelKwargs", "DDPStrategy", "DDPPlugin"):
-            if scene.settings.value(scene.source, argument(call, _UNUSED)) is True:
-                yield Match(call)
-        elif last == "Trainer" and is_constant(argument(call, "strategy"), _STRATEGY):
-            yield Match(call)
+    found = [call for call in scene.calls() if _looks_for_unused(scene, call)]
+    if found and (scene.asked or not _may_be_needed(scene)):
+        yield from map(Match, found)
+
+
+def _looks_for_unused(scene: Scene, call: ast.Call) -> bool:
+    last = last_word(call.func)
+    if last in (_DDP, "DDP", "DistributedDataParallelKwargs", "DDPStrategy", "DDPPlugin"):
+        return scene.settings.value(scene.source, argument(call, _UNUSED)) is True
+    return last == "Trainer" and is_constant(argument(call, "strategy"), _STRATEGY)
 
 
 def _may_be_needed(scene: Scene) -> bool:
