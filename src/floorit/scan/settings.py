@@ -20,6 +20,7 @@ _OF_TEXT: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.up
 _LISTS = (ast.List, ast.Tuple)
 _LEAVES = (ast.Return, ast.Continue)
 _CALL_NOTHING = frozenset("object Module ABC Generic Protocol Enum Dataset".split())  # of their own
+_SAYS = frozenset("print exit quit error warning warn info".split())
 _LONG = 3  # letters of a text that is no word of every page
 _CALLS = 3  # from a function to those that call it
 
@@ -191,10 +192,18 @@ class Settings:
         return bool(value) is taken or (taken and _asks_to_train(test))
 
     def _is_asked_in_vain(self, source: Source, test: ast.expr) -> bool:
-        """`if args.data == "gtzan": … else: …`, where nothing that comes with the project ever gives that text."""
+        """`if args.data == "gtzan": … else: …`, where nothing that comes with the project ever gives that text, and
+        something else is done otherwise."""
         block = source.parents.get(test)
-        is_choice = isinstance(block, ast.If) and (block.orelse or isinstance(source.parents.get(block), ast.If))
-        if not is_choice or not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
+        if not isinstance(block, ast.If) or not self._is_of_nobody(test):
+            return False
+        others = list(_branches(source, block))
+        tests = (one.test for one in others if one is not block)
+        return not _only_complains(others[-1].orelse) or not all(map(self._is_of_nobody, tests))
+
+    def _is_of_nobody(self, test: ast.expr) -> bool:
+        """Whether a condition compares with a text that nothing ever gives."""
+        if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
             return False
         text = test.comparators[0].value if _is_constant(test.comparators[0]) else None
         return isinstance(text, str) and len(text) >= _LONG and not self._is_given(text.lower())
@@ -311,6 +320,27 @@ class Settings:
         if len(node.ops) > 1 or isinstance(left, Unknown) or isinstance(right, Unknown):
             return UNKNOWN
         return _compared(left, node.ops[0], right)
+
+
+def _branches(source: Source, block: ast.If) -> Iterator[ast.If]:
+    """All of `if … elif … elif …`, of which a block is one, in their order."""
+    around = source.parents.get(block)
+    while isinstance(around, ast.If) and around.orelse == [block]:
+        block, around = around, source.parents.get(around)
+    yield block
+    while len(block.orelse) == 1 and isinstance(block.orelse[0], ast.If):
+        block = block.orelse[0]
+        yield block
+
+
+def _only_complains(body: list[ast.stmt]) -> bool:
+    """Whether nothing is done but to raise, or to say something."""
+    return all(isinstance(one, (ast.Raise, ast.Assert, ast.Pass)) or _is_said(one) for one in body)
+
+
+def _is_said(statement: ast.stmt) -> bool:
+    called = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(called, ast.Call) and last_word(called.func) in _SAYS
 
 
 def _asks_to_train(test: ast.expr) -> bool:
