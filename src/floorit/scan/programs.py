@@ -22,7 +22,7 @@ _TESTS = ("test_utils", "testing")
 _FRAMEWORKS = re.compile(r"LightningModule|LightningDataModule|TrainerCallback|EpochBasedRunner")
 _GPU = re.compile(r".*cuda.*|gpus?|gpu_ids?|(?:\w+_)?device|Accelerator|LightningModule", re.IGNORECASE)
 _GOES_ON = re.compile(
-    r"fit|learn|run|main|launch|spawn|solve|solver|optimi[sz]e|start|experiment|runner|worker|step|cli|app"
+    r"fit|learn|run|main|launch|spawn|solve|solver|optimi[sz]e|start|experiment|runner|worker|step|cli|app|fire"
 )
 _OF_DATA = re.compile(r"(?:data)?(?:set|loader)s?|data|transform\w*|samplers?|splits?|collate")  # `get_train_dataset`
 _DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
@@ -232,7 +232,7 @@ def _leads_to_training(project: Project, heat: Heat, entry: Source) -> bool:
         if any(map(heat.holds_loop, called)):
             return True
         is_looked_into = bool(called) and all(one.source is entry for one in called)  # its calls are among these
-        words = [word.lower() for word in re.findall("[A-Z]?[a-z]+", last_word(call.func))]
+        words = [word.lower() for word in re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+", last_word(call.func))]
         is_named = trains(last_word(call.func)) and not _OF_DATA.fullmatch(words[-1])
         if not is_looked_into and (is_named or any(map(_GOES_ON.fullmatch, words))):
             return True
