@@ -27,7 +27,7 @@ def _data_parallel(scene: Scene) -> Iterator[Match]:
     for call in scene.calls(Place.ONCE):
         if scene.name(call.func) not in _DATA_PARALLEL or not scene.settings.is_reached(scene.source, call):
             continue
-        is_of_one = _is_over_one(scene, call) or _sees_one(scene)
+        is_of_one = _is_over_one(scene, call) or _sees_one(scene) or _stands_in_for_ddp(scene, call)
         if not is_of_one and not _is_asked_for(scene, call) and not _evaluates(scene, call):
             yield Match(call)
             return
@@ -54,6 +54,15 @@ def _sees_one(scene: Scene) -> bool:
         if _sets_visible(assignment) and scene.settings.is_reached(source, assignment)
     ]
     return bool(sets) and all(_names_one(scene, source, assignment.value) for source, assignment in sets)
+
+
+def _stands_in_for_ddp(scene: Scene, call: ast.Call) -> bool:
+    """Whether it is the other choice than DDP, which all commands that come with its programs lead to."""
+    blocks = (here for here in scene.source.around(call) if isinstance(here, ast.If))
+    parts = (part for block in blocks for part in ast.walk(block) if isinstance(part, ast.Call))
+    entries = {program.entry.path.name for program in scene.programs.of(scene.source)}
+    has_ddp = any(last_word(part.func) in (_DDP, "DDP") for part in parts)
+    return has_ddp and all(map(scene.project.commands.launch, entries))
 
 
 def _sets_visible(assignment: ast.Assign) -> bool:
