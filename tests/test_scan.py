@@ -6,6 +6,7 @@ import json
 import os
 import re
 import runpy
+import shutil
 import subprocess
 from pathlib import Path
 from unittest import mock
@@ -65,6 +66,23 @@ def test_what_slows_training_is_found_at_its_line_and_nowhere_else(path: Path, t
 @pytest.mark.parametrize("path", QUIET, ids=lambda path: path.stem)
 def test_what_only_looks_like_it_is_not(path: Path, tmp_path: Path) -> None:
     assert found(path, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "line"), [("item__text", 14), ("find_unused__needed.py", 20), ("no_workers__labelled.py", 8)]
+)
+def test_what_reading_leaves_in_doubt_is_said_where_its_rule_is_asked_for(
+    name: str, line: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = FIXTURES / ("fires" if name.startswith("no_workers") else "quiet") / name
+    if path.is_file():
+        path = Path(shutil.copy(path, tmp_path / "train.py")).parent
+    main(["scan", "--json", "--exit-zero", str(path)])
+    said = {(f["code"], f["line"]) for f in json.loads(capsys.readouterr().out)["findings"]}
+    code = code_of(FIXTURES / name)
+    main(["scan", "--json", "--exit-zero", "--select", code, str(path)])
+    asked = {(f["code"], f["line"]) for f in json.loads(capsys.readouterr().out)["findings"]}
+    assert (code, line) in asked - said
 
 
 @pytest.mark.parametrize("kind", [FIRES, QUIET], ids=["fires", "quiet"])

@@ -19,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
         output.show(output.render_rules(ALL), sys.stdout)
         return 0
     wanted = settled(options.paths, options.select, options.ignore, options.exclude)
-    result = scan(options.paths, wanted.rules(), wanted.exclude, processes=_cores())
+    result = scan(options.paths, wanted.rules(), wanted.exclude, processes=_cores(), asked=wanted.is_by_name)
     if options.diff or options.fix:
         _mend(options, wanted)
     if options.json:
@@ -36,7 +36,7 @@ def _cores() -> int:
 def _mend(options: argparse.Namespace, wanted: Preferences) -> None:
     from floorit.scan import mend  # LibCST takes 0.2 s to import, which reading alone need not wait for
 
-    for change in mend.changes(options.paths, wanted.rules(), wanted.exclude):
+    for change in mend.changes(options.paths, wanted.rules(), wanted.exclude, wanted.is_by_name):
         if options.diff:
             sys.stdout.write(change.diff())
         if options.fix:

@@ -15,6 +15,7 @@ _NOT_OURS = frozenset(
     " checkpoints backup backups".split()
 )
 _CONFIGS = {".yaml", ".yml", ".json", ".toml"}
+_COMMANDS = {".md", ".rst", ".sh"}
 
 
 def python(paths: Iterable[Path], exclude: tuple[str, ...] = ()) -> list[Path]:
@@ -26,6 +27,12 @@ def python(paths: Iterable[Path], exclude: tuple[str, ...] = ()) -> list[Path]:
 def configs(paths: Iterable[Path], exclude: tuple[str, ...] = ()) -> list[Path]:
     """Every file of settings there."""
     return _unique(path for path in _found(paths, _CONFIGS, exclude) if path.suffix in _CONFIGS)
+
+
+def commands(paths: Iterable[Path], exclude: tuple[str, ...] = ()) -> Iterator[Path]:
+    """Every page and shell script there, looked for when the first is asked for."""
+    folders = (path for path in paths if path.is_dir())
+    yield from dict.fromkeys(path for folder in folders for path in _inside(folder, _COMMANDS, exclude))
 
 
 def _unique(paths: Iterable[Path]) -> list[Path]:

@@ -167,6 +167,20 @@ class Heat:
             )
         return self._holders[function]
 
+    def reached_from(self, source: Source) -> set[Function]:
+        """The functions that the code of a file comes to, with all methods of the objects that are made on the way."""
+        found: set[Function] = set()
+        stack = [(source, call) for call in source.all(ast.Call)]
+        while stack:
+            where, call = stack.pop()
+            made = self._project.find(where, where.name(call.func))
+            family = self._project.family(made) if isinstance(made, Class) else ()
+            methods = (method for one in family for method in one.methods.values())
+            new = {*self._reached(where, call), *methods} - found
+            found |= new
+            stack += [(function.source, one) for function in new for one in function.calls]
+        return found
+
     def leads_to_training(self, source: Source, node: ast.AST) -> bool:
         """Whether the function around a node goes on to train, or another method of its class does."""
         inside = source.function(node)
@@ -212,6 +226,7 @@ class Heat:
         callers = self.callers
         unclear: dict[str, list[tuple[Source, ast.Call]]] = {}  # calls of a method that several classes have
         updates: dict[ast.AST | None, list[set[Branch]]] = {}  # of a loop or function: around each, where it steps
+        followed: set[ast.Call] = set()  # of those that call such a function
         for source in project.sources:
             is_torch = not _is_of_another(source)
             for call in source.all(ast.Call):
@@ -236,14 +251,18 @@ class Heat:
             if loop is not None:
                 self.loops.add(loop)
                 self.training.add(source)
-            elif inside is not None and project.functions[inside] not in stepping:
-                function = project.functions[inside]
-                if _makes_optimizer(function):
-                    continue  # for a problem of its own, solved in each call: no step of training
-                stepping.add(function)
-                pending += callers.get(function, [])
-                if function.owner is not None and stepping.issuperset(project.methods_of(function.name)):
-                    pending += unclear.get(function.name, [])
+            elif inside is not None and not _makes_optimizer(function := project.functions[inside]):
+                # what makes one solves a problem of its own in each call: no step of training
+                calling = callers.get(function, [])
+                training = [one for one in calling if not _is_told_to_evaluate(function, around, *one)]
+                if calling and not training:
+                    continue
+                pending += [one for one in training if one[1] not in followed]
+                followed.update(one for _, one in training)
+                if function not in stepping:
+                    stepping.add(function)
+                    if function.owner is not None and stepping.issuperset(project.methods_of(function.name)):
+                        pending += unclear.get(function.name, [])
         self._branches = {one for one in self._branches if not _is_extra(one, updates)}
         for function in stepping:
             if function.owner is not None and self._is_uncalled(function) and self._trains_itself(function):
@@ -385,6 +404,18 @@ def _is_extra(branch: Branch, updates: dict[ast.AST | None, list[set[Branch]]]) 
     return any((block, taken) not in around and (block, not taken) not in around for around in places)
 
 
+def _is_told_to_evaluate(function: Function, around: set[Branch], source: Source, call: ast.Call) -> bool:
+    """Whether a call spares gradients, or gives False to the parameter of the branches in which a step is taken."""
+    inside = source.function(call)
+    blocks = (here for here in source.around(call) if isinstance(here, ast.With) and source.function(here) is inside)
+    if any(spares_gradients(source, item.context_expr) for block in blocks for item in block.items):
+        return True
+    asked = (block.test for block, taken in around if isinstance(block, ast.If) and taken)
+    names = [one.id for one in asked if isinstance(one, ast.Name) and one.id in function.parameters]
+    given = (argument(call, name, function.parameters.index(name)) for name in names)
+    return any(is_constant(one, False, None) for one in given)
+
+
 def _makes_optimizer(function: Function) -> bool:
     names = (function.source.name(call.func) for call in function.calls)
     return any(name.startswith("torch.optim.") and ".lr_scheduler." not in name for name in names)
@@ -425,6 +456,9 @@ def _whole(source: Source, node: ast.AST) -> ast.AST:
 
 
 def _goes_through_optimizers(node: ast.AST) -> bool:
+    """Also `range(len(optimizers))`; not `range(optim_epochs)`."""
+    if isinstance(node, ast.Call) and last_word(node.func) in ("range", "trange"):
+        return any(_goes_through_optimizers(given) for given in node.args if isinstance(given, ast.Call))
     names = [last_word(part) for part in ast.walk(node) if isinstance(part, (ast.Name, ast.Attribute))]
     return any("optim" in name.lower() for name in names)
 

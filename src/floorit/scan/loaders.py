@@ -10,7 +10,7 @@ from functools import cached_property
 from floorit.scan.guards import When, evaluates, trains
 from floorit.scan.heat import Heat, Place
 from floorit.scan.programs import Program, Programs
-from floorit.scan.project import Class, Function, Project
+from floorit.scan.project import Class, Function, Project, is_own
 from floorit.scan.settings import UNKNOWN, Settings
 from floorit.scan.source import Source, argument, dotted, has_stars, is_constant, last_word
 
@@ -34,7 +34,9 @@ _READ_AT_ONCE = re.compile(
 _UNREADABLE = ast.Name(id="", ctx=ast.Load())  # stands for a value that can't be told
 _STEPS = ("step", "learn", "optimize_parameters", "optimize", "backward")
 _TOGETHER = ("zip", "zip_longest", "product")  # what goes through several things at the same time
-_PADS = re.compile(r"pad|pad_sequence|tokenizer|processor|tokenize\w*")
+_PADS = re.compile(r"pad|tokenizer|processor|tokenize\w*")
+_PLAIN = frozenset("dataloader loader data dl batches iterator it set dataset trainloader".split())
+_LABELLED = re.compile(r"(?:.*_)?label(?:l?ed)?(?:_.*|train.*)?")
 
 
 class Loader:
@@ -77,17 +79,22 @@ class Loader:
             return False
         if any(when is When.EVALUATING for when in self._loaders.heat.conditions(source, call, source.tree)):
             return False
-        if self._is_used_up():
+        if self._is_used_up() or self._is_handed_in_vain():
             return False
         verdict = self._named()
         if verdict is not None:
             return verdict
         if self._reads_other_split():
             return False
-        shuffle, sampler = self.given("shuffle"), self.given("sampler") or self.given("batch_sampler")
-        if is_constant(shuffle, False) and sampler is None:
+        if self._is_in_order():
             return False
-        return shuffle is not None or sampler is not None or self._is_gone_through()
+        has_sampler = self.given("sampler") is not None or self.given("batch_sampler") is not None
+        return self.given("shuffle") is not None or has_sampler or self._is_gone_through()
+
+    def _is_in_order(self) -> bool:
+        """Whether it is told not to shuffle, nor given a sampler."""
+        has_sampler = self.given("sampler") is not None or self.given("batch_sampler") is not None
+        return is_constant(self.given("shuffle"), False) and not has_sampler
 
     def _is_used_up(self) -> bool:
         """Whether a loop that does not train goes through it, to measure its samples, and nothing else."""
@@ -99,16 +106,28 @@ class Loader:
         target = made.targets[0] if isinstance(made, ast.Assign) else None
         if not isinstance(target, ast.Name):
             return False
-        read = [
-            name
-            for name in source.all(ast.Name)
-            if name.id == target.id and isinstance(name.ctx, ast.Load) and source.function(name) is inside
-        ]
+        read = _read_as(source, inside, target.id)
         return bool(through.intersection(read)) and all(name in through or _is_counted(source, name) for name in read)
+
+    def _is_handed_in_vain(self) -> bool:
+        """Whether all that is done with it is to return it beside others, to callers who then do nothing with it."""
+        source, inside = self.source, self.source.function(self.call)
+        made = source.parents.get(self.call)
+        target = made.targets[0] if isinstance(made, ast.Assign) else None
+        if inside is None or not isinstance(target, ast.Name):
+            return False
+        read = _read_as(source, inside, target.id)
+        places = [_place_in_return(source, name) for name in read]
+        callers = self._loaders.heat.callers.get(self._loaders.project.functions[inside], [])
+        return bool(read and callers) and all(
+            place is not None and _is_dropped(where, call, place) for place in places for where, call in callers
+        )
 
     def _named(self) -> bool | None:
         function = self.source.function(self.call)
         data = self.given("dataset")
+        if not trains(self.target) and self._is_in_order() and _is_special(self.target) and not self._is_gone_through():
+            return False
         names = [self.target, _all_words(data), "" if not isinstance(function, ast.FunctionDef) else function.name]
         for name in names:
             if trains(name):
@@ -169,13 +188,33 @@ class Loader:
         return any(self._loaders.works(owner) for owner in self.classes) or self._pads
 
     @cached_property
+    def is_short(self) -> bool:
+        """Whether it is begun anew after each batch: workers would be started as often."""
+        size = self._loaders.settings.value(self.source, self.given("batch_size") or ast.Constant(value=1))
+        lengths = [self._loaders.length(source, call) for source, call in self.made]
+        most = size if isinstance(size, int) else 1
+        return bool(lengths) and all(one is not None and one <= most for one in lengths)
+
+    @cached_property
+    def has_few_labels(self) -> bool:
+        """Whether it has the samples with labels of a program that has another loader for those without: they are few,
+        as a rule, and it is begun anew after a few batches."""
+        beside = (one for one in self._loaders.of(self.source) if one is not self and one.target)
+        has_others = any("unlabel" in one.target.lower() for one in beside)
+        return has_others and bool(_LABELLED.fullmatch(self.target.lower()))
+
+    @cached_property
     def _pads(self) -> bool:
-        """Whether putting a batch together is work: texts are padded, say."""
+        """Whether putting a batch together is work: texts are made numbers, say; not where torch only pads these."""
         given = self.given("collate_fn")
         makers = self._loaders.made(self.source, given, 2) if given is not None else ()
         if any(last_word(made.func).startswith("DataCollator") for _, made in makers):
             return True
-        return any(_PADS.fullmatch(last_word(call.func)) for function in self.collates for call in function.calls)
+        calls = ((one.source, call) for one in self.collates for call in one.calls)
+        return any(
+            _PADS.fullmatch(last_word(call.func)) and not source.name(call.func).startswith("torch.")
+            for source, call in calls
+        )
 
     @cached_property
     def collates(self) -> list[Function]:
@@ -306,6 +345,24 @@ class Loaders:
         else:
             yield source, call
 
+    def length(self, source: Source, made: ast.Call, hops: int = 3) -> int | None:
+        """Of a dataset, where it is written out: `return 1`, or `len(self.pictures)` of such another."""
+        owner = self.project.find(source, source.name(made.func))
+        method = self.project.method(owner, "__len__") if isinstance(owner, Class) else None
+        counted = method.returns[0] if method is not None and len(method.returns) == 1 else None
+        if isinstance(counted, ast.Constant) and isinstance(counted.value, int):
+            return counted.value
+        if not isinstance(counted, ast.Call) or last_word(counted.func) != "len" or not hops:
+            return None
+        assert isinstance(owner, Class)
+        kept = owner.attributes.get(last_word(counted.args[0])) if is_own(counted.args[0]) else None
+        begin = owner.methods.get("__init__")
+        if begin is None or not isinstance(kept, ast.Name) or kept.id not in begin.parameters:
+            return None
+        given = argument(made, kept.id, begin.parameters.index(kept.id))
+        inner = list(self.made(source, given, _HOPS)) if given is not None else []
+        return self.length(*inner[0], hops - 1) if len(inner) == 1 else None
+
     def _given(self, source: Source, node: ast.Name, hops: int) -> Iterator[tuple[Source, ast.Call]]:
         """What the callers of a function give it."""
         inside = source.function(node)
@@ -387,6 +444,27 @@ def _is_counted(source: Source, name: ast.Name) -> bool:
     return is_length or (isinstance(around, ast.Attribute) and around.attr in ("dataset", "batch_size"))
 
 
+def _read_as(source: Source, inside: ast.AST | None, name: str) -> list[ast.Name]:
+    """Where a function, or a file outside of its functions, reads a name."""
+    names = (one for one in source.all(ast.Name) if one.id == name and isinstance(one.ctx, ast.Load))
+    return [one for one in names if source.function(one) is inside]
+
+
+def _place_in_return(source: Source, name: ast.Name) -> int | None:
+    """At which place of `return loader, other` a name stands."""
+    around = source.parents.get(name)
+    is_one_of = isinstance(around, ast.Tuple) and isinstance(source.parents.get(around), ast.Return)
+    return around.elts.index(name) if is_one_of and isinstance(around, ast.Tuple) else None
+
+
+def _is_dropped(source: Source, call: ast.Call, place: int) -> bool:
+    """`loader, _ = make()`, of which nothing reads what is in a place."""
+    around = source.parents.get(call)
+    targets = around.targets[0] if isinstance(around, ast.Assign) else None
+    target = targets.elts[place] if isinstance(targets, ast.Tuple) and place < len(targets.elts) else None
+    return isinstance(target, ast.Name) and not _read_as(source, source.function(call), target.id)
+
+
 def _is_text(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
@@ -406,6 +484,11 @@ def _changed(source: Source, name: str) -> set[str] | None:
                     return None
                 found.update(keyword.arg for keyword in call.keywords if keyword.arg is not None)
     return found
+
+
+def _is_special(name: str) -> bool:
+    """Whether a loader is named after something: `memorable_loader`, not `data_loader`."""
+    return bool(set(re.findall("[a-z]+", name.lower())) - _PLAIN)
 
 
 def _is_worked(name: str) -> bool:

@@ -48,13 +48,15 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             raise OutputError(f"{self.file} cannot be written: {error.strerror}") from None
 
 
-def changes(paths: Iterable[Path], rules: tuple[Rule, ...] = ALL, exclude: tuple[str, ...] = ()) -> list[Change]:
+def changes(
+    paths: Iterable[Path], rules: tuple[Rule, ...] = ALL, exclude: tuple[str, ...] = (), asked: bool = False
+) -> list[Change]:
     """What can be mended, file by file, until nothing is left: one change may make another possible."""
     paths = list(paths)
     texts: dict[Path, str] = {}
     counts: Counter[Path] = Counter()
     for _ in range(_ROUNDS):
-        wanted = _edits(scan(paths, rules, exclude, texts).findings)
+        wanted = _edits(scan(paths, rules, exclude, texts, asked=asked).findings)
         if not wanted:
             break
         for path, edits in wanted.items():

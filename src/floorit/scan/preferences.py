@@ -29,6 +29,11 @@ class Preferences(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ignore: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
+    @property
+    def is_by_name(self) -> bool:
+        """Whether rules are asked for by their names."""
+        return self.select is not None
+
     def rules(self) -> tuple[Rule, ...]:
         """Those that are wanted; tentative ones only by their names."""
         known = [rule.code for rule in ALL]

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from floorit.scan.guards import evaluates, trains
 from floorit.scan.heat import Heat
-from floorit.scan.project import Project
+from floorit.scan.project import Function, Project
 from floorit.scan.settings import Settings
 from floorit.scan.source import Source, last_word
 
@@ -22,8 +22,9 @@ _TESTS = ("test_utils", "testing")
 _FRAMEWORKS = re.compile(r"LightningModule|LightningDataModule|TrainerCallback|EpochBasedRunner")
 _GPU = re.compile(r".*cuda.*|gpus?|gpu_ids?|(?:\w+_)?device|Accelerator|LightningModule", re.IGNORECASE)
 _GOES_ON = re.compile(
-    r"fit|learn|run|main|launch|spawn|solve|solver|optimi[sz]e|start|experiment|runner|worker|step|cli|app"
+    r"fit|learn|run|main|launch|spawn|solve|solver|optimi[sz]e|start|experiment|runner|worker|step|cli|app|fire"
 )
+_OF_DATA = re.compile(r"(?:data)?(?:set|loader)s?|data|transform\w*|samplers?|splits?|collate")  # `get_train_dataset`
 _DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
 _LEARNS = re.compile(
     r".*backward.*|grad|autograd|training_step|.*Trainer\w*|LightningModule|.*scaler.*|Accelerator|deepspeed|train_step|train_one_\w+"
@@ -77,8 +78,15 @@ class Program:
 
     @cached_property
     def uses_gpu(self) -> bool:
-        """Whether it names one, or leaves it to a framework that looks for one."""
-        return self.names(_GPU)
+        """Whether it names one, or leaves it to a framework that looks for one; where its file has the loop that trains
+        and names none, whether anything does that it comes to."""
+        if not self.names(_GPU) or self.entry.names(_GPU) or not self._heat.loops_of(self.entry):
+            return self.names(_GPU)
+        reached = self._heat.reached_from(self.entry)
+        calls = [(function.source, call) for function in reached for call in function.calls]
+        for source in {function.source for function in reached}:
+            calls += [(source, call) for call in source.all(ast.Call) if source.function(call) is None]
+        return any(_goes_to_gpu(source, call) for source, call in calls)
 
     def names(self, pattern: re.Pattern[str]) -> bool:
         """Whether any name in it is all of what a pattern describes."""
@@ -160,6 +168,17 @@ class Programs:
         return [program for program in found if program.is_sure] or found
 
 
+def _goes_to_gpu(source: Source, call: ast.Call) -> bool:
+    """Whether it moves something to a GPU, or asks whether there is one; not to where something else is."""
+    last = last_word(call.func)
+    is_named = last in ("cuda", "Accelerator") or source.name(call.func).startswith("torch.cuda.")
+    return is_named or (last in ("to", "device") and any(map(_is_cuda, call.args)))
+
+
+def _is_cuda(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and str(node.value).startswith("cuda")
+
+
 def _does_anything(source: Source) -> bool:
     """Whether a file does more than to define things when it is run."""
     return any(not isinstance(one, _DEFINES) and not _is_text(one) for one in source.tree.body)
@@ -206,15 +225,33 @@ def _entries(project: Project, heat: Heat) -> Iterator[tuple[Source, frozenset[S
 def _leads_to_training(project: Project, heat: Heat, entry: Source) -> bool:
     """Whether a file trains, or calls what does, as far as that can be followed and its names tell: else it computes
     something with a model, or prepares data."""
-    if entry in heat.training or is_program(entry):
+    if heat.loops_of(entry) or is_program(entry):
         return True
-    for call in entry.all(ast.Call):
-        words = re.findall("[A-Z]?[a-z]+", last_word(call.func))
-        if trains(last_word(call.func)) or any(_GOES_ON.fullmatch(word.lower()) for word in words):
+    for call in _made_when_run(project, entry) if entry in heat.training else entry.all(ast.Call):
+        called = project.called(entry, call)
+        if any(map(heat.holds_loop, called)):
             return True
-        if any(map(heat.holds_loop, project.called(entry, call))):
+        is_looked_into = bool(called) and all(one.source is entry for one in called)  # its calls are among these
+        words = [word.lower() for word in re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+", last_word(call.func))]
+        is_named = trains(last_word(call.func)) and not _OF_DATA.fullmatch(words[-1])
+        if not is_looked_into and (is_named or any(map(_GOES_ON.fullmatch, words))):
             return True
     return False
+
+
+def _made_when_run(project: Project, entry: Source) -> Iterator[ast.Call]:
+    """The calls that running a file makes, by itself and in those of its functions that it calls or hands on."""
+    stack = [call for call in entry.all(ast.Call) if entry.function(call) is None]
+    seen: set[Function] = set()
+    while stack:
+        call = stack.pop()
+        yield call
+        handed = (given for given in call.args if isinstance(given, ast.Name))
+        found = [project.find(entry, entry.name(given)) for given in handed]
+        for function in (*project.called(entry, call), *(one for one in found if isinstance(one, Function))):
+            if function.source is entry and function not in seen:
+                seen.add(function)
+                stack += function.calls
 
 
 def is_program(source: Source) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 
+from floorit.scan.commands import Commands
 from floorit.scan.entries import Entries
 from floorit.scan.source import FunctionNode, Source, dotted, has_stars, last_word
 
@@ -93,8 +94,16 @@ class Function:
 class Project:
     """The files that were read."""
 
-    def __init__(self, sources: list[Source], configs: Iterable[Path] = (), *, is_whole: bool = True) -> None:
+    def __init__(
+        self,
+        sources: list[Source],
+        configs: Iterable[Path] = (),
+        commands: Iterable[Path] = (),
+        *,
+        is_whole: bool = True,
+    ) -> None:
         self.sources = sources
+        self.commands = Commands(commands)
         self.is_whole = is_whole  # none of its files could not be read
         self.entries = Entries(sources, configs, self.set_once)
         self.functions: dict[ast.AST, Function] = {}

@@ -34,7 +34,7 @@ class Scene:
             whole.loaders,
             whole.reads,
         )
-        self.tables, self.origins = whole.tables, whole.origins
+        self.tables, self.origins, self.asked = whole.tables, whole.origins, whole.asked
 
     def calls(self, place: Place | None = None) -> Iterator[ast.Call]:
         """Every call in the file; of those that run then, if a place is given."""

@@ -34,15 +34,17 @@ def scan(
     texts: Mapping[Path, str] = MappingProxyType({}),
     processes: int = 1,
     *,
+    asked: bool = False,
     of_run: bool = False,
 ) -> Result:
     """Of every Python file there; `texts` has what is to be read in the place of some of them, by their whole path.
 
-    `of_run`: with the settings that a run's costs may be due to.
+    With `asked`, as the rules were asked for by name, also what reading alone leaves in doubt. With `of_run`, which
+    decides what is in doubt, also the settings that its costs may be due to.
     """
     paths = list(paths)
     with _without_collecting():
-        return _scan(paths, rules, exclude, texts, processes, of_run)
+        return _scan(paths, rules, exclude, texts, processes, asked or of_run, of_run)
 
 
 @contextmanager
@@ -63,6 +65,7 @@ def _scan(
     exclude: tuple[str, ...],
     texts: Mapping[Path, str],
     processes: int,
+    asked: bool,
     of_run: bool,
 ) -> Result:
     sources, problems = [], []
@@ -72,7 +75,8 @@ def _scan(
         except Unreadable as error:
             problems.append(Problem(file=shown(path), line=error.line, reason=error.reason))
     try:
-        whole = Whole(Project(sources, files.configs(paths, exclude), is_whole=not problems))
+        shipped = files.configs(paths, exclude), files.commands(paths, exclude)
+        whole = Whole(Project(sources, *shipped, is_whole=not problems), asked)
     except Exception as error:  # a fault of ours, which must not cost a run its report
         reason = f"its files could not be read together: {type(error).__name__}: {error}"
         problems.append(Problem(file=", ".join(map(shown, paths)), line=1, reason=reason))

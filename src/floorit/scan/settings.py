@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import chain
 from typing import Final, TypeGuard
 
 from floorit.scan.heat import Heat
@@ -16,6 +20,8 @@ _OF_TEXT: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.up
 _LISTS = (ast.List, ast.Tuple)
 _LEAVES = (ast.Return, ast.Continue)
 _CALL_NOTHING = frozenset("object Module ABC Generic Protocol Enum Dataset".split())  # of their own
+_SAYS = frozenset("print exit quit error warning warn info".split())
+_LONG = 3  # letters of a text that is no word of every page
 _CALLS = 3  # from a function to those that call it
 
 
@@ -29,8 +35,9 @@ UNKNOWN: Final = Unknown()
 class Settings:
     """Of a project."""
 
-    def __init__(self, project: Project, heat: Heat) -> None:
+    def __init__(self, project: Project, heat: Heat, asked: bool = False) -> None:
         self._project, self._heat = project, heat
+        self._asked = asked  # for what reading alone leaves in doubt
         self._sources = {source.path: source for source in project.sources}
         self._reached: dict[Source, frozenset[Source]] = {}
         self._given_as: dict[tuple[Function, str, int], object] = {}
@@ -102,7 +109,26 @@ class Settings:
         callers = self._heat.callers.get(function, [])
         if not callers:
             return self._is_called_from_outside(function)
-        return any(self.is_reached(caller, call, hops - 1) for caller, call in callers)
+        return any(self.is_reached(caller, call, hops - 1) for caller, call in chain(callers, self._given_to(function)))
+
+    def _given_to(self, function: Function) -> Iterator[tuple[Source, ast.Call]]:
+        """The calls that a function is handed to: `spawn(work, nprocs=4)`."""
+        if function.owner is None:
+            for source, name in self._names_handed.get(function.name, ()):
+                around = source.parents[name]
+                if isinstance(around, ast.Call) and self._project.find(source, source.name(name)) is function:
+                    yield source, around
+
+    @cached_property
+    def _names_handed(self) -> dict[str, list[tuple[Source, ast.Name]]]:
+        """Names that calls are given, of functions that stand in a file by themselves."""
+        own = {one.name for one in self._project.functions.values() if one.owner is None} & self._handed
+        found: dict[str, list[tuple[Source, ast.Name]]] = defaultdict(list)
+        for source in self._project.sources:
+            for name in source.all(ast.Name) if not own.isdisjoint(source.words) else ():
+                if name.id in own and isinstance(source.parents[name], ast.Call):
+                    found[name.id].append((source, name))
+        return found
 
     def choices(self, source: Source, node: ast.AST) -> set[tuple[str, bool]]:
         """The conditions around a node in its function of which the default is not known, and what they must be."""
@@ -161,7 +187,42 @@ class Settings:
 
     def _may_be(self, source: Source, test: ast.expr, taken: bool) -> bool:
         value = self.value(source, test)
-        return isinstance(value, Unknown) or bool(value) is taken
+        if isinstance(value, Unknown):
+            return not taken or self._asked or not self._is_asked_in_vain(source, test)
+        return bool(value) is taken or (taken and _asks_to_train(test))
+
+    def _is_asked_in_vain(self, source: Source, test: ast.expr) -> bool:
+        """`if args.data == "gtzan": … else: …`, where nothing that comes with the project ever gives that text, and
+        something else is done otherwise."""
+        block = source.parents.get(test)
+        if not isinstance(block, ast.If) or not self._is_of_nobody(test):
+            return False
+        others = list(_branches(source, block))
+        tests = (one.test for one in others if one is not block)
+        return not _only_complains(others[-1].orelse) or not all(map(self._is_of_nobody, tests))
+
+    def _is_of_nobody(self, test: ast.expr) -> bool:
+        """Whether a condition compares with a text that nothing ever gives."""
+        if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
+            return False
+        text = test.comparators[0].value if _is_constant(test.comparators[0]) else None
+        return isinstance(text, str) and len(text) >= _LONG and not self._is_given(text.lower())
+
+    def _is_given(self, text: str) -> bool:
+        entries = self._project.entries
+        if text in self._texts or self._project.commands.name(text):
+            return True
+        return any(re.search(rf"\b{re.escape(text)}\b", config.text.lower()) for config in entries.configs)
+
+    @cached_property
+    def _texts(self) -> set[str]:
+        """Those that the code has, but to compare with."""
+        found: set[str] = set()
+        for source in self._project.sources:
+            for constant in source.all(ast.Constant):
+                if isinstance(constant.value, str) and not _is_compared(source, constant):
+                    found.add(constant.value.lower())
+        return found
 
     def _named(self, source: Source, node: ast.Name, hops: int) -> object:
         made = self._project.set_once(source, node, node.id)
@@ -261,6 +322,41 @@ class Settings:
         return _compared(left, node.ops[0], right)
 
 
+def _branches(source: Source, block: ast.If) -> Iterator[ast.If]:
+    """All of `if … elif … elif …`, of which a block is one, in their order."""
+    around = source.parents.get(block)
+    while isinstance(around, ast.If) and around.orelse == [block]:
+        block, around = around, source.parents.get(around)
+    yield block
+    while len(block.orelse) == 1 and isinstance(block.orelse[0], ast.If):
+        block = block.orelse[0]
+        yield block
+
+
+def _only_complains(body: list[ast.stmt]) -> bool:
+    """Whether nothing is done but to raise, or to say something."""
+    return all(isinstance(one, (ast.Raise, ast.Assert, ast.Pass)) or _is_said(one) for one in body)
+
+
+def _is_said(statement: ast.stmt) -> bool:
+    called = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(called, ast.Call) and last_word(called.func) in _SAYS
+
+
+def _asks_to_train(test: ast.expr) -> bool:
+    """`args.mode == "train"`, which whoever trains gives, whatever its default is."""
+    is_equal = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq)
+    return is_equal and isinstance(test, ast.Compare) and is_constant(test.comparators[0], "train", "training")
+
+
+def _is_compared(source: Source, constant: ast.Constant) -> bool:
+    """Whether something is asked to be it, or one of a few that it is written beside."""
+    around = source.parents.get(constant)
+    if isinstance(around, (*_LISTS, ast.Set)):
+        around = source.parents.get(around)
+    return isinstance(around, ast.Compare)
+
+
 def _asks_for_class(test: ast.expr) -> bool:
     """What depends on the model is no choice of whoever starts the program."""
     return isinstance(test, ast.Call) and last_word(test.func) == "isinstance"
@@ -277,6 +373,8 @@ def _is_kind_of_device(node: ast.expr) -> bool:
 
 
 def _compared(left: object, how: ast.cmpop, right: object) -> object:
+    if isinstance(how, (ast.In, ast.NotIn)) and isinstance(left, str) and isinstance(right, (str, tuple)):
+        return (left in right) is isinstance(how, ast.In)
     if isinstance(how, (ast.Eq, ast.Is)):
         return left == right
     if isinstance(how, (ast.NotEq, ast.IsNot)):
@@ -311,6 +409,8 @@ def _tests(source: Source, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
             return
         if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
             yield here.test, before is here.body or (isinstance(here.body, list) and before in here.body)
+        if isinstance(here, ast.BoolOp) and before in here.values:
+            yield from ((one, isinstance(here.op, ast.And)) for one in here.values[: here.values.index(before)])
         if isinstance(here, ast.Dict) and before in here.values:
             yield from _looked_up(source, here, here.keys[here.values.index(before)])
         before = here

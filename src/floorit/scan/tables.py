@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TypeAlias
 
+from floorit.scan.entries import path_of
 from floorit.scan.guards import trains
 from floorit.scan.programs import Programs, is_run
 from floorit.scan.project import Class, Function, Project
@@ -181,11 +182,17 @@ class Tables:
         found: set[str] = set()
         for source in self._project.sources:
             found.update(_imported_by_name(source))
-            nodes: list[ast.Subscript | ast.Call] = [*source.all(ast.Subscript), *source.all(ast.Call)]
-            for module in map(_asked, nodes):
-                if isinstance(module, ast.Name) and module.id in source.imports:
+            for module, name in _lookups(source):
+                if isinstance(module, ast.Name) and module.id in source.imports and not self._named_by(source, name):
                     found.add(source.imports[module.id].split(".")[-1])
         return found
+
+    def _named_by(self, source: Source, name: ast.expr) -> list[str]:
+        """The names that an expression is in all places that give it a value, command lines too; none where that is not
+        known."""
+        found = [str(one) for one in self._project.entries.values_of(source, name) if isinstance(one, str)]
+        is_known = len(found) == len(self._project.entries.values_of(source, name))
+        return [*found, *self._project.commands.given(path_of(name)[-1])] if found and is_known else []
 
     @cached_property
     def _texts(self) -> set[str]:
@@ -195,6 +202,7 @@ class Tables:
             keys = {key for table in source.all(ast.Dict) for key in table.keys}
             texts = (c for c in source.all(ast.Constant) if isinstance(c.value, str) and c.value.isidentifier())
             found.update(str(text.value) for text in texts if text not in keys)
+            found.update(text for _, name in _lookups(source) for text in self._named_by(source, name))
         return found
 
     @cached_property
@@ -226,13 +234,15 @@ def _is_of_own_names(subscript: ast.Subscript) -> bool:
     return isinstance(subscript.value, ast.Call) and last_word(subscript.value.func) in ("globals", "vars", "locals")
 
 
-def _asked(node: ast.Subscript | ast.Call) -> ast.expr | None:
-    """`models` of `models.__dict__[name]` and `getattr(models, name)`"""
-    if isinstance(node, ast.Subscript):
-        value = node.value
-        return value.value if isinstance(value, ast.Attribute) and value.attr == "__dict__" else None
-    is_asked = last_word(node.func) == "getattr" and len(node.args) > 1 and not isinstance(node.args[1], ast.Constant)
-    return node.args[0] if is_asked else None
+def _lookups(source: Source) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """`models` and `name` of `models.__dict__[name]` and `getattr(models, name)`"""
+    for subscript in source.all(ast.Subscript):
+        value = subscript.value
+        if isinstance(value, ast.Attribute) and value.attr == "__dict__":
+            yield value.value, subscript.slice
+    for call in source.all(ast.Call):
+        if last_word(call.func) == "getattr" and len(call.args) > 1 and not isinstance(call.args[1], ast.Constant):
+            yield call.args[0], call.args[1]
 
 
 def _imported_by_name(source: Source) -> Iterator[str]:

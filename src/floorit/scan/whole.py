@@ -16,11 +16,12 @@ from floorit.scan.tables import Tables
 class Whole:
     """Of one project."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, asked: bool = False) -> None:
         self.project = project
+        self.asked = asked  # for what reading alone leaves in doubt, too
         self.heat = Heat(project)
         self.kinds = Kinds(project, self.heat)
-        self.settings = Settings(project, self.heat)
+        self.settings = Settings(project, self.heat, asked)
         self.programs = Programs(project, self.heat, self.settings)
         self.tables = Tables(project, self.settings, self.programs)
         self.loaders = Loaders(project, self.heat, self.settings, self.programs)

@@ -30,7 +30,9 @@ def _training(scene: Scene) -> Iterator[Loader]:
 
 def _no_workers(scene: Scene) -> Iterator[Match]:
     for loader in _training(scene):
-        if _is_number(loader.workers) and loader.workers == 0 and loader.does_work and not _repeats(scene, loader):
+        has_none = _is_number(loader.workers) and loader.workers == 0
+        is_short = loader.is_short or (loader.has_few_labels and not scene.asked)
+        if has_none and loader.does_work and not is_short and not _repeats(scene, loader):
             given = loader.given("num_workers")
             if is_constant(given, 0) and _has_others(scene, loader):
                 continue

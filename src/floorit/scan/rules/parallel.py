@@ -7,13 +7,16 @@ import re
 from collections.abc import Iterator
 
 from floorit.scan.heat import Place
+from floorit.scan.project import Class, Function, is_own
 from floorit.scan.rule import Match, Rule, Scene
-from floorit.scan.source import argument, is_constant, last_word
+from floorit.scan.source import Source, argument, is_constant, last_word
 
 _DATA_PARALLEL = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
 _ITS_NAME = re.compile(r"(?:use_|nn_)?(?:data_?)?parallel|(?:use_)?dp", re.IGNORECASE)
 _DDP = "DistributedDataParallel"
 _CHECKPOINTS = ("torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential")
+_LAYER = re.compile(r"Linear|Conv[123]d|ConvTranspose[123]d|Embedding|\w*Norm\w*|LSTM|GRU|MultiheadAttention")
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 _UNUSED = "find_unused_parameters"
 _STRATEGY = "ddp_find_unused_parameters_true"
 
@@ -22,9 +25,10 @@ def _data_parallel(scene: Scene) -> Iterator[Match]:
     if not scene.programs.of(scene.source):
         return
     for call in scene.calls(Place.ONCE):
-        is_meant = scene.name(call.func) in _DATA_PARALLEL and scene.settings.is_reached(scene.source, call)
-        is_unasked = not _is_asked_for(scene, call) and not _is_over_one(scene, call)
-        if is_meant and is_unasked and not _evaluates(scene, call):
+        if scene.name(call.func) not in _DATA_PARALLEL or not scene.settings.is_reached(scene.source, call):
+            continue
+        is_of_one = _is_over_one(scene, call) or _sees_one(scene) or _stands_in_for_ddp(scene, call)
+        if not is_of_one and not _is_asked_for(scene, call) and not _evaluates(scene, call):
             yield Match(call)
             return
 
@@ -36,6 +40,44 @@ def _is_over_one(scene: Scene, call: ast.Call) -> bool:
     if isinstance(given, (ast.List, ast.Tuple)):
         return len(given.elts) == 1
     return bool(options) and all(isinstance(o.value, (str, int)) and "," not in str(o.value) for o in options)
+
+
+def _sees_one(scene: Scene) -> bool:
+    """Whether its programs let themselves see one GPU, by `os.environ["CUDA_VISIBLE_DEVICES"] = args.gpu`, of which the
+    default names one, and no command line of the project's pages and scripts more."""
+    sources = {source for program in scene.programs.of(scene.source) for source in program.sources}
+    sets = [
+        (source, assignment)
+        for source in sources
+        if _VISIBLE in source.words
+        for assignment in source.all(ast.Assign)
+        if _sets_visible(assignment) and scene.settings.is_reached(source, assignment)
+    ]
+    return bool(sets) and all(_names_one(scene, source, assignment.value) for source, assignment in sets)
+
+
+def _stands_in_for_ddp(scene: Scene, call: ast.Call) -> bool:
+    """Whether it is the other choice than DDP, which all commands that come with its programs lead to."""
+    blocks = (here for here in scene.source.around(call) if isinstance(here, ast.If))
+    parts = (part for block in blocks for part in ast.walk(block) if isinstance(part, ast.Call))
+    entries = {program.entry.path.name for program in scene.programs.of(scene.source)}
+    has_ddp = any(last_word(part.func) in (_DDP, "DDP") for part in parts)
+    return has_ddp and all(map(scene.project.commands.launch, entries))
+
+
+def _sets_visible(assignment: ast.Assign) -> bool:
+    target = assignment.targets[0]
+    return isinstance(target, ast.Subscript) and is_constant(target.slice, _VISIBLE)
+
+
+def _names_one(scene: Scene, source: Source, node: ast.expr) -> bool:
+    while isinstance(node, ast.Call) and last_word(node.func) == "str" and node.args:
+        node = node.args[0]
+    options = scene.project.entries.options.get(last_word(node), [])
+    own: list[object] = [option.value for option in options if option.path == source.path]
+    values = own or [scene.settings.value(source, node)]
+    given = scene.project.commands.given(last_word(node)) if options else []
+    return all(isinstance(value, (str, int)) and "," not in str(value) for value in (*values, *given))
 
 
 def _evaluates(scene: Scene, call: ast.Call) -> bool:
@@ -84,15 +126,59 @@ def _set_to(scene: Scene, attribute: ast.Attribute) -> str:
 
 
 def _find_unused(scene: Scene) -> Iterator[Match]:
-    if not scene.programs.of(scene.source):
+    if not scene.programs.of(scene.source) or scene.source.words.isdisjoint((_UNUSED, _STRATEGY)):
         return
-    for call in scene.calls():
-        last = last_word(call.func)
-        if last in (_DDP, "DDP", "DistributedDataParallelKwargs", "DDPStrategy", "DDPPlugin"):
-            if scene.settings.value(scene.source, argument(call, _UNUSED)) is True:
-                yield Match(call)
-        elif last == "Trainer" and is_constant(argument(call, "strategy"), _STRATEGY):
-            yield Match(call)
+    found = [call for call in scene.calls() if _looks_for_unused(scene, call)]
+    if found and (scene.asked or not _may_be_needed(scene)):
+        yield from map(Match, found)
+
+
+def _looks_for_unused(scene: Scene, call: ast.Call) -> bool:
+    last = last_word(call.func)
+    if last in (_DDP, "DDP", "DistributedDataParallelKwargs", "DDPStrategy", "DDPPlugin"):
+        return scene.settings.value(scene.source, argument(call, _UNUSED)) is True
+    return last == "Trainer" and is_constant(argument(call, "strategy"), _STRATEGY)
+
+
+def _may_be_needed(scene: Scene) -> bool:
+    """Whether a model has a layer that it never uses, or only if it is told so, which then gets no gradient."""
+    sources = {source for program in scene.programs.of(scene.source) for source in program.sources}
+    classes = [one for one in scene.project.classes.values() if one.source in sources and scene.project.is_module(one)]
+    models = (one for one in classes if "forward" in one.methods and not scene.tables.leave_out(one))
+    return any(_leaves_a_layer(scene, one) for one in models)
+
+
+def _leaves_a_layer(scene: Scene, owner: Class) -> bool:
+    layers = {name for name, made in owner.attributes.items() if _is_layer(scene, owner.source, made)}
+    kin = {one for heir in scene.project.descendants(owner) for one in scene.project.family(heir)}
+    methods = [method for one in kin for method in one.methods.values()]
+    used = [(method, node) for method in methods for node in _own_reads(method) if node.attr in layers]
+    always = {node.attr for method, node in used if not _is_by_argument(method, node)}
+    return bool(layers - always)
+
+
+def _is_layer(scene: Scene, source: Source, made: ast.expr) -> bool:
+    """`nn.Linear(4, 1)`, `nn.Linear(4, n) if n > 0 else nn.Identity()`, a module of the project"""
+    made = made.body if isinstance(made, ast.IfExp) else made
+    if not isinstance(made, ast.Call):
+        return False
+    own = scene.project.find(source, source.name(made.func))
+    is_torch = source.name(made.func).startswith("torch.nn.") and bool(_LAYER.fullmatch(last_word(made.func)))
+    return is_torch or (isinstance(own, Class) and scene.project.is_module(own))
+
+
+def _own_reads(method: Function) -> Iterator[ast.Attribute]:
+    """`self.name`, read in a method."""
+    for node in ast.walk(method.node):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and is_own(node):
+            yield node
+
+
+def _is_by_argument(method: Function, node: ast.AST) -> bool:
+    """Whether it stands under an `if` of what the method is given."""
+    tests = [here.test for here in method.source.around(node) if isinstance(here, (ast.If, ast.IfExp))]
+    asked = [test.operand if isinstance(test, ast.UnaryOp) else test for test in tests]
+    return any(isinstance(test, ast.Name) and test.id in method.parameters for test in asked)
 
 
 def _reentrant(scene: Scene) -> Iterator[Match]:

@@ -111,8 +111,24 @@ def _not_fused(scene: Scene) -> Iterator[Match]:
         assert isinstance(node, ast.Call)
         is_plain = not has_stars(node) and all(argument(node, name) is None for name in ("fused", "foreach"))
         is_meant = last_word(node.func) in _FUSABLE and not _may_be_another(scene, node)
-        if is_plain and is_meant and not program.names(_ELSEWHERE):
+        if is_plain and is_meant and not program.names(_ELSEWHERE) and not _is_never_stepped(scene, program, node):
             yield Match(node)
+
+
+def _is_never_stepped(scene: Scene, program: Program, made: ast.Call) -> bool:
+    """Whether all steps of what has its name are in branches that are not taken by default."""
+    statement = scene.source.statement(made)
+    name = last_word(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+    sources = [source for source in program.sources if name in source.words] if name else []
+    steps = [(source, call) for source in sources for call in source.methods.get("step", [])]
+    own = [(source, call) for source, call in steps if name in _stepped(call)]
+    return bool(own) and not any(scene.settings.is_reached(source, call, hops=0) for source, call in own)
+
+
+def _stepped(call: ast.Call) -> set[str]:
+    """The names of what a call of `step` is of, or is given."""
+    assert isinstance(call.func, ast.Attribute)
+    return {last_word(call.func.value), *map(last_word, call.args[:1])}
 
 
 def _may_be_another(scene: Scene, made: ast.Call) -> bool:

@@ -87,8 +87,11 @@ def _written(scene: Scene) -> Iterator[Match]:
 
 def _fixed(scene: Scene) -> Iterator[Match]:
     """`cudnn.benchmark = False` where the configuration has an entry for it that nothing reads."""
+    own = {source.path for program in scene.programs.of(scene.source) for source in program.sources}
     for node, setting, value in effects(scene.project, scene.heat, scene.source):
         for entry in scene.reads.declared(setting):
+            if entry.by == "option" and entry.path not in own:
+                continue  # another program's
             if _differs(entry.value, value) and scene.reads.is_unread(entry, live=True):
                 yield Match(node, f"fixed here to {value!r}: {_place(entry)} says {entry.value!r}, and is not read")
                 break

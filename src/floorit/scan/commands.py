@@ -1,0 +1,48 @@
+"""The command lines in a project's pages and shell scripts; read when something in them is asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+
+from floorit.scan.configs import LARGEST
+
+_COMMAND = re.compile(r"\.py\b|\bpython|\s--?[a-z]|^\s*[A-Za-z_]+=|torchrun|accelerate")
+
+_LAUNCHES = re.compile(r"torch\.distributed\.(?:launch|run)|torchrun|accelerate launch|deepspeed|srun|mpirun")
+
+
+class Commands:
+    """Of a project."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._paths = paths
+
+    @cached_property
+    def text(self) -> str:
+        """Every line that may be part of one, with those that go on from it."""
+        lines = (line for path in self._paths for line in _read(path).replace("\\\n", " ").splitlines())
+        return "\n".join(line for line in lines if _COMMAND.search(line))
+
+    def given(self, option: str) -> list[str]:
+        """What an option is given."""
+        name = re.escape(option).replace("_", "[-_]")
+        return re.findall(rf"--?{name}[ =]+['\"]?([^\s'\"\\]+)", self.text)
+
+    def launch(self, file: str) -> bool:
+        """Whether a file is run in some of them, and always by something that starts several processes."""
+        lines = [line for line in self.text.splitlines() if re.search(rf"(?<![\w-]){re.escape(file)}", line)]
+        return bool(lines) and all(map(_LAUNCHES.search, lines))
+
+    def name(self, word: str) -> bool:
+        """Whether a word stands in one of them."""
+        return re.search(rf"\b{re.escape(word)}\b", self.text, re.IGNORECASE) is not None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace") if path.stat().st_size <= LARGEST else ""
+    except OSError:
+        return ""

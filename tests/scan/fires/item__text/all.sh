@@ -1,0 +1,4 @@
+for set in gtzan; do
+    python train.py $set
+done
+python train.py gtzan

@@ -1,0 +1,18 @@
+"""Another mode than the default, which is to train."""
+
+import argparse
+
+import torch
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--mode", default="train")
+args = parser.parse_args()
+
+model = torch.nn.Linear(4, 1).cuda()
+if args.mode == "search":
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(20):
+        loss = model(torch.randn(8, 4, device="cuda")).mean()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
