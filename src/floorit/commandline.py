@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TypeAlias
 
-from floorit import __version__, demo, language
+from floorit import __version__, demo, language, outlay
 from floorit.errors import UsageError
 from floorit.fixes import asked, values
 from floorit.trial.arms import RISKS
@@ -14,7 +14,7 @@ from floorit.truth import SCALES
 from floorit.tune.candidates import GOALS
 
 FOLDER = "floorit-runs"
-BUDGET, SEARCH_BUDGET = "5m", "10m"  # of a try, of a search
+BUDGET, SEARCH_BUDGET = f"{outlay.BUDGET / 60:g}m", "10m"  # of a try, of a search
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 # Verbs that a command follows, with their options that take a value.
 _TAKE_VALUES = {

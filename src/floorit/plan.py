@@ -114,15 +114,21 @@ def _advised(finding: Finding, weighed: Iterable[tuple[Fix, Estimate | str]], kn
         for said, fix in sorted(answers, key=lambda answer: -answer[0].value)
     ]
     rewrite = _rewrite(finding, known)
-    return msgspec.structs.replace(finding, fixes=fixes, rewrite=rewrite, bound=_most(finding.bound, fixes, rewrite))
+    return msgspec.structs.replace(finding, fixes=fixes, rewrite=rewrite, bound=_most(finding, fixes, rewrite, known))
 
 
-def _most(bound: float | None, fixes: list[FixAdvice], rewrite: Rewrite | None) -> float | None:
-    """What is done against a cost may free more than the cost itself: cores, and time between passes."""
-    if bound is None:
+def _most(finding: Finding, fixes: list[FixAdvice], rewrite: Rewrite | None, known: Known) -> float | None:
+    """What is done against a cost may free more than the cost itself: cores, and time between passes.
+
+    Of the data path it is known how much that may be.
+    """
+    if finding.bound is None:
         return None
     gains = [fix.speedup.high for fix in fixes if fix.speedup is not None]
-    return max([bound, *gains, *([rewrite.gone.high] if rewrite is not None else [])])
+    most = max([*gains, *([rewrite.gone.high] if rewrite is not None else [])], default=1.0)
+    if most > finding.bound and finding.code == "input-bound" and known.without_data:
+        return max(known.needs.step / known.without_data, most)
+    return max(finding.bound, most)
 
 
 def _at_most(gain: Estimate, bound: float | None) -> Estimate:
@@ -148,11 +154,13 @@ def _rewrite(finding: Finding, known: Known) -> Rewrite | None:
     if function is None:
         return None
     halved, gone = (_at_most(_with_less(phase, function.share * part, known), finding.bound) for part in (0.5, 1.0))
-    return Rewrite(where=function, halved=halved, gone=gone) if gone.high > CLAIMED else None
+    share = function.share * known.share(phase) if phase is not None else None
+    return Rewrite(where=function, share=share, halved=halved, gone=gone) if gone.high > CLAIMED else None
 
 
 def _with_less(phase: str | None, share: float, known: Known) -> Estimate:
     """Without a share of a phase, or of the loader's work."""
     left = 1 - share
-    change = Change(phases={phase: left}) if phase is not None else Change(loader=Range(left, left, left))
-    return gain(known.needs, change)
+    if phase is not None:
+        return gain(known.needs, Change(phases={phase: left}))
+    return known.gain_of_data(Change(loader=Range(left, left, left)))

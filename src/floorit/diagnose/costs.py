@@ -129,6 +129,7 @@ def finding(cost: Cost, facts: Facts) -> Finding:
         code=cost.code,
         title=title if share >= MOST_OF_IT else title.replace("takes the time", "takes part of the time"),
         share=share,
+        of_which=f"{ledger.share(cost.phase):.1%} itself, {beside / ledger.mean:.1%} {cost.around}" if beside else "",
         bound=bound(facts.needs, _without(cost, made, ledger)),
         evidence=_evidence(cost, facts, beside),
         where=_where(cost, ledger, made),

@@ -13,6 +13,7 @@ from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Entry
 from floorit.analyse.needs import Needs, Range
 from floorit.analyse.settings import Setting
+from floorit.analyse.stepmodel import Change, gain
 from floorit.analyse.syncs import SyncPoint
 from floorit.fixes.values import Value, Values
 from floorit.stats import Estimate
@@ -43,6 +44,16 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     memory: Memory | None = None  # what it is for at its peak
     framework: str | None = None  # whose loop it trains in, of those that fixes reach into
     ungraded: bool = False  # whether what the model computes without gradient may be what it is trained on
+    without_data: float | None = None  # seconds that no change to the data path can make a step shorter than
+
+    def gain_of_data(self, change: Change) -> Estimate:
+        """The speed-up of a change to the data path: no more than if there were none."""
+        predicted = gain(self.needs, change)
+        if not self.without_data:
+            return predicted
+        most = max(self.needs.step / self.without_data, 1.0)
+        low, value, high = (min(times, most) for times in (predicted.low, predicted.value, predicted.high))
+        return Estimate(value=value, low=low, high=high, n=predicted.n)
 
     @property
     def on_gpu(self) -> bool:

@@ -45,6 +45,7 @@ def known_of(report: Report) -> Known | None:
         memory=report.memory,
         framework=report.run.framework,
         ungraded=report.run.ungraded,
+        without_data=report.floor.least_without_data if report.floor is not None else None,
     )
 
 

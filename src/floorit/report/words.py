@@ -75,21 +75,26 @@ def interval(estimate: Estimate) -> str:
 
 
 def speedup(estimate: Estimate) -> str:
-    """A predicted speed-up: from the least that is sure to the most that is possible."""
-    low, likely, high = (f"{value:.2f}" for value in (estimate.low, estimate.value, estimate.high))
-    if low == high:
-        return f"{high}x as fast"
-    if likely == high:  # the cost likely goes whole: there is no more to be had
-        return f"likely {likely}x as fast, at least {low}"
-    return f"at least {low}x as fast, at most {high}" if likely == low else f"{low} to {high}x as fast, likely {likely}"
+    """A predicted speed-up: from the least that is expected to the most, and what is likely."""
+    likely, spread = f"{estimate.value:.2f}", around(estimate)
+    return f"{spread}x as fast, likely {likely}" if spread else f"{likely}x as fast"
 
 
 def around(estimate: Estimate) -> str:
-    """What is sure and what is possible, to stand beside what is likely."""
-    low, likely, high = (f"{value:.2f}" for value in (estimate.low, estimate.value, estimate.high))
-    if likely not in (low, high):
-        return f"{low} to {high}"
-    return "" if low == high else f"at least {low}" if likely == high else f"at most {high}"
+    """The least and the most that is expected, to stand beside what is likely; nothing where they are the same."""
+    low, high = f"{estimate.low:.2f}", f"{estimate.high:.2f}"
+    return f"{low} to {high}" if low != high else ""
+
+
+# Functions of Python's own in which a process waits for another.
+_WAITING = ("_PollLikeSelector.select", "Condition.wait", "Connection._recv", "wait")
+
+
+def inside(line: Line) -> str:
+    """What a line of the program's was calling in a library, to stand behind it."""
+    if not line.inside:
+        return ""
+    return " -> waits for another process" if line.inside in _WAITING else f" -> {line.inside}"
 
 
 def place(line: Line) -> str:
