@@ -303,7 +303,8 @@ def _floor(floor: Floor | None) -> str:
     rows = [(rung.name, _rung(rung), rung.how) for rung in floor.rungs]
     estimated = any(rung.estimate for rung in floor.rungs)
     how = "an estimate; `floorit run --floor` measures it" if estimated else ""
-    return table(("rung", "ms a step", "how"), [*rows, ("**gap**", f"**{sentences.gap(floor)} times**", how)], right=(1,))
+    gap = ("**gap**", f"**{sentences.gap(floor)} times**", how)
+    return table(("rung", "ms a step", "how"), [*rows, gap], right=(1,))
 
 
 def _floor_title(floor: Floor | None) -> str:

@@ -38,7 +38,7 @@ def of_run(run: RunFacts) -> list[str]:
     if run.counted_steps:
         facts.append(f"{run.counted_steps:,} of them short and alike: timed as a whole, divided as the others")
     if run.stopped:
-        facts.append("ended by --steps")
+        facts.append("ended by --steps, which counts steady steps and is heard about a second later")
     if run.compiled_steps:
         facts.append(f"torch.compile ran in {len(run.compiled_steps)} of them")
     return facts
@@ -161,14 +161,13 @@ def _of_supply(supply: Supply, count: int) -> list[str]:
     now, alone = number(supply.now), number(supply.alone if supply.alone is not None else supply.now)
     if not count or supply.alone is None or supply.now >= FULL * supply.alone:
         parts = [f"the loader by itself could give about {now} samples/s"]
-    elif supply.limit == "cores":
-        parts = [f"the loader by itself could give about {alone} samples/s", f"both together have cores for about {now}"]
     else:
-        parts = [f"the loader by itself could give about {alone} samples/s", f"beside the training about {now}"]
+        beside = "both together have cores for about" if supply.limit == "cores" else "beside the training about"
+        parts = [f"the loader by itself could give about {alone} samples/s", f"{beside} {now}"]
     enough = [rate for rate in supply.rates if rate.workers == supply.saturates_at]
     parts += [f"{several(r.workers, 'worker')} would do as well" for r in enough if r.workers < count]
     parts += [
-        f"{number(r.samples_per_second)} with {several(r.workers, 'worker')}, then no more"
+        f"with {several(r.workers, 'worker')} both together could reach about {number(r.samples_per_second)}"
         for r in enough
         if r.workers > count
     ]
@@ -266,10 +265,13 @@ def by_reason(missing: Iterable[Missing]) -> list[tuple[str, list[str]]]:
 
 
 def hint_untrained(report: Report) -> str:
-    """What to know of a program in which no training was seen."""
+    """What to know of a program in which no training was seen: what is likely first."""
+    code = report.program.exit_code
+    if code:
+        return f"The program ended with exit code {code} before it trained: what it printed last says why."
     if "imports torch" in report.summary:
         return (
-            "A program started with python -I or -E, or in a container, is out of reach; so is one whose start-up"
-            " script replaces PYTHONPATH instead of adding to it."
+            "Is this the command that trains? If it is: a program started with python -I or -E, or in a container, is"
+            " out of reach; so is one whose start-up script replaces PYTHONPATH instead of adding to it."
         )
     return "A step is counted where backward() or torch.autograd.grad is called; inference has none."

@@ -271,7 +271,7 @@ def _missing(report: Report) -> list[RenderableType]:
 
 def _footer(report: Report) -> list[RenderableType]:
     folder = shlex.quote(relative(report.record))
-    code = report.program.exit_code
+    code = report.program.exit_code if report.run is not None else None  # else it was said above
     ended = [] if code in (0, None) else [Text(f"the program ended with exit code {code}", style="yellow")]
     return [*ended, Text(f"record and report.json in {folder}; again with: floorit report {folder}", style="dim")]
 
