@@ -83,11 +83,17 @@ def ladder(
         how = "the GPU's busy time of a step, by the kernel window; copies from the host by themselves left out"
         rungs.append(Rung(name=WITHOUT_WAITING, seconds=busy, how=how))
     heights = accumulate((rung.seconds for rung in rungs), min)
-    rungs = [msgspec.structs.replace(rung, seconds=seconds) for rung, seconds in zip(rungs, heights, strict=True)]
+    rungs = [_lowered(rung, seconds) for rung, seconds in zip(rungs, heights, strict=True)]
     lowest = rungs[-1].seconds
     if limit is not None:
         rungs.append(Rung(name=LIMIT, seconds=limit.seconds, how=limit.how))
     return Floor(rungs=rungs, gap=ledger.mean / lowest if lowest else 1.0, limit=limit)
+
+
+def _lowered(rung: Rung, seconds: float) -> Rung:
+    """A rung no higher than so many seconds."""
+    least = min(rung.least, seconds) if rung.least is not None else None
+    return msgspec.structs.replace(rung, seconds=seconds, least=least)
 
 
 def _estimated(ledger: Ledger, busy: float, uploads: float, of_ranks: float | None, needs: Needs | None) -> Rung:
@@ -98,7 +104,8 @@ def _estimated(ledger: Ledger, busy: float, uploads: float, of_ranks: float | No
     waited = ledger.seconds(*_DATA) if of_ranks is None else of_ranks
     seconds = max(ledger.mean - waited - uploads, busy)
     whose = "its waiting" if of_ranks is None else "what the slowest rank is slower by for waiting"
-    how = f"the step less {whose} for data and for the loader to start, and no less than the GPU's work"
+    how = f"the step less {whose} for data and for the loader to start"
+    how += ", and no less than the GPU's work" if busy else ""
     least = None
     if needs is not None and of_ranks is None:
         least = min(max(stepmodel.without_data(needs) - uploads, busy), seconds)
