@@ -25,7 +25,7 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     how: str
     estimate: bool = False  # worked out from the ledger, not measured
-    least: float | None = None  # seconds that it may be as short as; None: that is not known
+    least: float | None = None  # seconds that an estimate may be as short as; None: that is not known
 
 
 class Floor(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def least_without_data(self) -> float | None:
         """Seconds that no change to the data path can make a step shorter than; None where they are not known."""
-        return next((r.least for r in self.rungs if r.name == WITHOUT_DATA), None)
+        return self.without_data or next((r.least for r in self.rungs if r.name == WITHOUT_DATA), None)
 
     @property
     def takes_only_data(self) -> bool:
@@ -69,7 +69,7 @@ def ladder(
     """From the run as it was and, where there is one, from the run without its data path.
 
     `of_ranks` is what a step would be shorter by if no rank waited for data, where several go in step. `needs` says
-    how much shorter than that it may be.
+    how much shorter an estimate may be.
 
     Where nothing is to be had between two rungs, the lower may have been measured a little higher: it is as high then.
     """
@@ -78,7 +78,7 @@ def ladder(
     if floor is None:
         rungs.append(_estimated(ledger, busy or 0.0, _uploads(gpu) or 0.0, of_ranks, needs))
     else:
-        rungs.append(_measured(ledger, floor, _uploads(floor_gpu) or 0.0, needs))
+        rungs.append(_measured(ledger, floor, _uploads(floor_gpu) or 0.0))
     if busy is not None:
         how = "the GPU's busy time of a step, by the kernel window; copies from the host by themselves left out"
         rungs.append(Rung(name=WITHOUT_WAITING, seconds=busy, how=how))
@@ -112,15 +112,11 @@ def _estimated(ledger: Ledger, busy: float, uploads: float, of_ranks: float | No
     return Rung(name=WITHOUT_DATA, seconds=seconds, how=how + _less(uploads), estimate=True, least=least)
 
 
-def _measured(ledger: Ledger, floor: Ledger, uploads: float, needs: Needs | None) -> Rung:
-    """A batch that is repeated is still copied to the GPU. That too is a cost of data, where nothing runs beside it.
-
-    So is what an evaluation waits for its own loader, which is not repeated.
-    """
+def _measured(ledger: Ledger, floor: Ledger, uploads: float) -> Rung:
+    """A batch that is repeated is still copied to the GPU. That too is a cost of data, where nothing runs beside it."""
     seconds = floor.mean - floor.seconds(*_DATA, *_RARE) + ledger.seconds(*_RARE) - uploads
     how = "the same program again, its first batches repeated; evaluation and checkpoints as in the first run"
-    least = seconds - needs.eval_waits * ledger.seconds("eval") if needs is not None else None
-    return Rung(name=WITHOUT_DATA, seconds=seconds, how=how + _less(uploads), least=least)
+    return Rung(name=WITHOUT_DATA, seconds=seconds, how=how + _less(uploads))
 
 
 def _less(uploads: float) -> str:

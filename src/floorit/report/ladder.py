@@ -52,7 +52,7 @@ def of_floor(
         estimate = floor.ladder(first.ledger, watched, None, None, of_ranks=of_ranks, needs=needs)
         return estimate, [Missing(what="the floor run", reason=second)]
     again, _ = windows.of_gpu(second, folder / FLOOR / RECORD, run, None)
-    return floor.ladder(first.ledger, watched, second.ledger, again, lowest, needs=needs), []
+    return floor.ladder(first.ledger, watched, second.ledger, again, lowest), []
 
 
 def of_limit(

@@ -226,7 +226,8 @@ def of_floor(floor: Floor) -> str:
     """What it leaves of a step, and so why a fix may gain more than the gap."""
     if floor.takes_only_data:
         return "this is about data alone: fixes for anything else can gain more"
-    return "in the floor the GPU never waits: its own work stays in it, and a fix that makes that less can gain more"
+    taken = "in the floor the GPU never waits: its own work stays in it"
+    return f"{taken}, and a fix that makes that less can gain more than the gap"
 
 
 def of_waiting(floor: Floor) -> str:

@@ -76,8 +76,8 @@ def interval(estimate: Estimate) -> str:
 
 def speedup(estimate: Estimate) -> str:
     """A predicted speed-up: from the least that is expected to the most, and what is likely."""
-    likely, spread = f"{estimate.value:.2f}", around(estimate)
-    return f"{spread}x as fast, likely {likely}" if spread else f"{likely}x as fast"
+    low, likely, high = (f"{value:.2f}" for value in (estimate.low, estimate.value, estimate.high))
+    return f"{low} to {high}x as fast, likely {likely}" if low != high else f"{likely}x as fast"
 
 
 def around(estimate: Estimate) -> str:
