@@ -50,7 +50,16 @@ def test_the_likely_reason_comes_first(code: int, summary: str, said: str) -> No
 def test_of_a_dataset_that_returns_whole_batches_a_sample_is_one_of_them() -> None:
     """Two calls of 0.4 s that each return 64 samples and load one file of 0.1 s."""
     load = ["numpy.load", None, 1, 0.1, [], None, None]
-    note = {"pid": 7, "at": 1.0, "seconds": 0.4, "samples": 1, "calls": [load], "files": {}, "read": None, "threads": {}}
+    note = {
+        "pid": 7,
+        "at": 1.0,
+        "seconds": 0.4,
+        "samples": 1,
+        "calls": [load],
+        "files": {},
+        "read": None,
+        "threads": {},
+    }
     loader = {"id": 1, "workers": 2}
     process: Any = SimpleNamespace(
         trained_iterators=lambda: [1], loaders_of=lambda _: [loader], iterators={1: {"pids": [7]}}, key=("host", 1)

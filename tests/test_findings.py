@@ -155,7 +155,9 @@ def test_without_a_gpus_rungs_no_floor_is_spoken_of() -> None:
     rungs = [Rung(name=STEP, seconds=0.2, how=""), Rung(name=WITHOUT_DATA, seconds=0.1, how="", estimate=True)]
     exact = Floor(rungs=rungs, gap=2.0)
     said = sentences.of_waiting(exact)
-    assert said.startswith("without waiting for data: a step would take 100 ms instead of 200 ms, 2.00x as fast (an est")
+    assert said.startswith(
+        "without waiting for data: a step would take 100 ms instead of 200 ms, 2.00x as fast (an est"
+    )
     shorter = Floor(rungs=[rungs[0], msgspec.structs.replace(rungs[1], least=0.05)], gap=2.0)
     assert "50 ms to 100 ms instead of 200 ms, 2.00 to 4.00x as fast (an est" in sentences.of_waiting(shorter)
     measured = Floor(rungs=[rungs[0], msgspec.structs.replace(rungs[1], estimate=False)], gap=2.0)

@@ -300,7 +300,9 @@ def test_a_healthy_program_is_promised_nothing(code: str, of: Known) -> None:
 def test_the_terminal_says_what_to_do_and_what_not() -> None:
     of = known(STARVED, where=[line(0.9)], loader={"busy_share": 1.0})
     drawn = Console(width=100, record=True, file=io.StringIO())
-    drawn.print(Group(*findings.render(plan.advise([finding("input-bound")], of), lambda best: [Text(f"of {len(best)}")])))
+    drawn.print(
+        Group(*findings.render(plan.advise([finding("input-bound")], of), lambda best: [Text(f"of {len(best)}")]))
+    )
     text = drawn.export_text()
     assert "what to do" in text
     assert "workers=8" in text

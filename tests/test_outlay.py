@@ -14,7 +14,9 @@ from floorit.trial.trial import Trial
 def said_by_the_try(run: float) -> float:
     """Seconds in all, at the least, if every run takes as long as the first."""
     first = Trial(arm=AS_IS, state="ran", seconds=run)
-    state = State(cwd=".", arms=[Arm(name=name, command=["train.py"]) for name in (AS_IS, "changed")], steps=20, pilot=first)
+    state = State(
+        cwd=".", arms=[Arm(name=name, command=["train.py"]) for name in (AS_IS, "changed")], steps=20, pilot=first
+    )
     return min(run + conduct.least_seconds(state, outlay.BUDGET, spares=False), outlay.BUDGET)
 
 
