@@ -15,6 +15,7 @@ import msgspec
 from markupsafe import Markup, escape
 
 from floorit.diagnose.settings import word
+from floorit.fixes.values import spelled
 from floorit.language import ENGLISH, in_use, said
 from floorit.language.markup import translated
 from floorit.report import named, words
@@ -103,6 +104,7 @@ def _environment() -> jinja2.Environment:
         place=words.place,
         breakable=breakable,
         word=word,
+        spelled=spelled,
         percent=percent,
         spread=spread,
         foretold=foretold,
