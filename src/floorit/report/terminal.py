@@ -198,6 +198,8 @@ def _floor(floor: Floor) -> RenderableType:
 def _proof(report: Report, best: list[findings.Advice]) -> list[Text]:
     """Of the first change that can be made from outside: the command, and what it takes."""
     first = next((advice for advice in best if advice.setting), None)
+    if report.findings[0].code == "out-of-memory":
+        return []  # as it is, it does not run
     if first is None:
         return [Text(f"after the change: {proving.command(report, 'run')}")] if best else []
     time = proving.time(report)

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from floorit.analyse.ledger import Line
+from floorit.analyse.needs import WAITING_FOR_WORKERS
 from floorit.stats import Estimate, seconds
 
 # What each phase is, and each cause for which a GPU is idle.
@@ -86,15 +87,11 @@ def around(estimate: Estimate) -> str:
     return f"{low} to {high}" if low != high else ""
 
 
-# Functions of Python's own in which a process waits for another.
-_WAITING = ("_PollLikeSelector.select", "Condition.wait", "Connection._recv", "wait")
-
-
 def inside(line: Line) -> str:
     """What a line of the program's was calling in a library, to stand behind it."""
     if not line.inside:
         return ""
-    return " -> waits for another process" if line.inside in _WAITING else f" -> {line.inside}"
+    return " -> waits for another process" if line.inside in WAITING_FOR_WORKERS else f" -> {line.inside}"
 
 
 def place(line: Line) -> str:
