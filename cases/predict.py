@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT / "src"))
 import msgspec  # noqa: E402
 
 from floorit import fixes, truth  # noqa: E402
+from floorit.analyse.ledger import Function  # noqa: E402
 from floorit.analyse.needs import Range  # noqa: E402
 from floorit.analyse.settings import Setting  # noqa: E402
 from floorit.analyse.stepmodel import Change, gain  # noqa: E402
@@ -107,11 +108,34 @@ def predicted(folder, machine):
 
 
 def read(path):
-    """A report; in the older ones only a finding says that anomaly detection was on."""
+    """A report; in the older ones only a finding says that anomaly detection was on, and only lines are named."""
     report = msgspec.json.decode(path.read_bytes(), type=Report)
+    if report.workers and report.workers.where and report.workers.heaviest is None:
+        workers = msgspec.structs.replace(report.workers, heaviest=heaviest(report.workers.where))
+        report = msgspec.structs.replace(report, workers=workers)
     if report.settings or not any("anomaly" in finding.title for finding in report.findings):
         return report
     return msgspec.structs.replace(report, settings=[Setting(name="anomaly_detection", actual=True)])
+
+
+def heaviest(where):
+    """The function that most of the lines' shares lie in, as far as they are named."""
+    functions = {(line.file, line.function) for line in where}
+    own = max(([line for line in where if (line.file, line.function) == of] for of in functions), key=shares)
+    first, share = own[0], shares(own)
+    return Function(
+        file=first.file,
+        line=first.line,
+        function=first.function,
+        inside=first.inside,
+        share=share,
+        whole=share,
+        looks=1,
+    )
+
+
+def shares(where):
+    return sum(line.share for line in where)
 
 
 def prediction(shipped, without, case, fault):
@@ -158,7 +182,7 @@ def from_lines(shipped, known, case, fault):
     around = function_around(ROOT / "cases" / case / fault.file, fault.line) if fault.file.endswith(".py") else ()
 
     def share(where):
-        return min(sum(at.share for at in where if is_file(at.file, case, fault.file) and at.line in around), 1.0)
+        return min(shares(at for at in where if is_file(at.file, case, fault.file) and at.line in around), 1.0)
 
     parts = {entry.phase: 1 - share(entry.where) for entry in shipped.ledger if entry.phase in fault.phases}
     made = 1 - share(shipped.workers.where) if shipped.workers else 1.0

@@ -16,18 +16,23 @@ from simulation import Program
 from floorit import plan
 from floorit.analyse.footprint import Effect, Memory
 from floorit.analyse.gpu import Gpu, Kind
-from floorit.analyse.ledger import Entry, Line
+from floorit.analyse.habits import Habit
+from floorit.analyse.ledger import Entry, Function, Line
 from floorit.analyse.operations import Operation
 from floorit.analyse.settings import Setting
 from floorit.analyse.syncs import SyncPoint
+from floorit.declared import Control
 from floorit.diagnose import Finding
 from floorit.fixes import ALL
-from floorit.fixes.fix import Known
+from floorit.fixes.fix import Known, rarer
 from floorit.report import findings
 from floorit.stats import Estimate
+from floorit.trial import attempt
+from floorit.trial.arms import Arm
 
 CODES = [
     *("workers", "prefetch", "persistent", "worker-threads", "in-order", "context", "decode-cache"),
+    "cache-hit",
     *("pin", "async-copy", "device-prefetch"),
     *("amp", "tf32", "cudnn-benchmark", "deterministic", "channels-last", "compile", "fused", "set-to-none"),
     *("anomaly", "launch-blocking", "sync-off", "log-every", "eval-every", "checkpoint-every"),
@@ -48,6 +53,13 @@ def line(share: float, function: str = "load") -> Line:
     return Line(file="data.py", line=3, function=function, share=share)
 
 
+def function(where: list[Line]) -> Function | None:
+    """The first line's function, with all of its lines and nothing that it calls."""
+    own = sum(at.share for at in where if at.function == where[0].function)
+    names = {"file": "data.py", "line": 3, "function": where[0].function, "inside": None} if where else {}
+    return Function(**names, share=own, whole=own, looks=10_000) if where else None
+
+
 def known(program: Program, *, window: bool = True, kinds: dict[str, float] | None = None, **more: Any) -> Known:
     """What a report of the program would say, and more."""
     loader = more.pop("loader", {})
@@ -62,11 +74,19 @@ def known(program: Program, *, window: bool = True, kinds: dict[str, float] | No
             memory_peak=more.pop("memory_peak", None),
         )
     settings = [Setting(name=name, actual=value) for name, value in more.pop("settings", {}).items()]
-    workers = msgspec.structs.replace(workers, where=more.pop("where", []), **loader)
+    where = more.pop("where", [])
+    workers = msgspec.structs.replace(workers, where=where, heaviest=function(where), **loader)
     host = more.pop("host", {})
     needs = msgspec.structs.replace(needs, host={**needs.host, **host})
     ledger = [
-        Entry(phase=phase, seconds=s, share=s / needs.step, gpu_seconds=None, where=[line(1.0)])
+        Entry(
+            phase=phase,
+            seconds=s,
+            share=s / needs.step,
+            gpu_seconds=None,
+            where=[line(1.0)],
+            heaviest=function([line(1.0)]),
+        )
         for phase, s in needs.host.items()
     ]
     return Known(needs=needs, ledger=ledger, workers=workers, gpu=gpu, settings=settings, **more)
@@ -145,7 +165,8 @@ GAINS = [
     ("log-every", known(CPU.but(host={**TRAIN, "logging": 0.037}), shares={"logging-bound": 0.5}), 1.7, 2.0),
     ("eval-every", known(CPU.but(eval_every=10, eval_seconds=0.37), shares={"eval-bound": 0.5}), 1.7, 2.0),
     ("checkpoint-every", known(CPU.but(host={**TRAIN, "checkpoint": 0.037})), 1.7, 2.0),
-    ("recompute", known(CPU.but(host={**TRAIN, "recompute": 0.010})), 1.25, 1.3),
+    # 10 of 45 ms, and what checkpointing takes beside them.
+    ("recompute", known(CPU.but(host={**TRAIN, "recompute": 0.010})), 1.3, 1.4),
     ("accumulate", known(CPU), 1.03, 1.1),
     ("batch", known(LAUNCHING, memory_peak=GIB, gpu_memory=80 * GIB), 1.5, 2.0),
     # Most of it does not grow with the batch.
@@ -232,6 +253,115 @@ def test_a_fix_that_would_not_help_says_why(code: str, of: Known, reason: str) -
     found = said(code, of)
     assert isinstance(found, str), found
     assert reason in found
+
+
+# -- what is kept, and what it takes ------------------------------------------------------------------------------
+
+# Of making batches, 90 % pass in the function that looks for a file and does not find it; 10 % in saving it.
+IN_VAIN = Habit(
+    **dict.fromkeys(("message", "unsafe"), ""),
+    code="cache-never-read",
+    file="data.py",
+    line=9,
+    function="load",
+    instead="end the name in .npy",
+    risk="exact",
+    seconds=None,
+    share=0.9,
+    line_share=0.1,
+    controls=[Control(name="suffix", value=".cache", file="cfg.yaml", line=2)],
+)
+
+
+def test_a_cache_that_is_read_spares_what_makes_the_sample() -> None:
+    """Two workers need 150 ms a batch. With a tenth of it they keep up with a loop of 37 ms, reading back or not."""
+    found = said("cache-hit", known(STARVED, habits=[IN_VAIN]))
+    assert isinstance(found, Estimate)
+    assert found.value == pytest.approx(0.150 / 0.037, rel=0.01)
+    half = said("cache-hit", known(STARVED, habits=[msgspec.structs.replace(IN_VAIN, share=0.5)]))
+    assert isinstance(half, Estimate)
+    gains = [1 / (0.5 + reading) for reading in (0.1, 0.03, 0.0)]  # all of what saving takes, some of it, nothing
+    assert [half.low, half.value, half.high] == [pytest.approx(gain, rel=0.02) for gain in gains]
+
+
+def test_it_comes_first_with_its_line_and_the_setting_behind_it() -> None:
+    of = known(STARVED, where=[line(0.5), line(0.4)], habits=[IN_VAIN], loader={"operations": [READING]})
+    [found] = plan.advise([finding("input-bound")], of)
+    first, *_ = findings.chosen([found])
+    assert (first.what, first.setting) == ("cache-hit", None)
+    assert "end the name in .npy; at data.py:9; set by `suffix: .cache` (cfg.yaml:2)" in first.promise
+    assert first.promise.endswith("(cfg.yaml:2)")
+
+
+def test_the_page_foretells_what_a_try_does() -> None:
+    of = known(STARVED, where=[line(0.6), line(0.3, "crop")], loader={"operations": [READING]})
+    [found] = plan.advise([finding("input-bound")], of)
+    advised = next(fix for fix in found.fixes if fix.code == "decode-cache")
+    tried = attempt.predict(Arm(name="", command=[], fixes={"decode-cache": "ram"}), of)
+    assert isinstance(tried, Estimate)
+    assert advised.speedup is not None
+    assert advised.in_program is not None
+    assert (advised.speedup.value, advised.speedup.low) == (tried.value, tried.low)
+    assert advised.in_program.value > tried.value
+    assert "by the program itself" in findings.promise(advised)
+
+
+PICTURE = msgspec.structs.replace(READING, dtype="uint8", result=[10, 20, 3])
+
+
+@pytest.mark.parametrize(
+    ("operations", "samples", "kept"),
+    [
+        ([PICTURE], 100.0, 100 * 600),
+        ([msgspec.structs.replace(PICTURE, calls=5.98, dtype="float32")], 100.0, 100 * 6 * 2400),
+        ([PICTURE, msgspec.structs.replace(PICTURE, kind="reading", result=[5])], 10.0, 10 * 605),
+        ([msgspec.structs.replace(PICTURE, calls=4.5)], 100.0, None),  # others of the set, at random
+        ([PICTURE, msgspec.structs.replace(PICTURE, name="PIL.Image.open", kind="reading")], 100.0, 100 * 600),
+        ([PICTURE], None, None),
+        ([READING], 100.0, None),
+    ],
+)
+def test_what_a_cache_of_pictures_takes_is_said(operations: list[Operation], samples: float | None, kept: int) -> None:
+    of = known(STARVED, where=[line(0.9)], loader={"operations": operations}, samples_per_epoch=samples)
+    [found] = plan.advise([finding("input-bound")], of)
+    advised = next(fix for fix in found.fixes if fix.code == "decode-cache")
+    assert advised.memory == kept
+    assert ("how much memory it takes is not known" in findings.promise(advised)) == (kept is None)
+
+
+# -- the program's own settings ------------------------------------------------------------------------------------
+
+OFTEN = CPU.but(host={**TRAIN, "logging": 0.037})
+
+
+def logs(of: Known) -> str:
+    [found] = plan.advise([msgspec.structs.replace(finding("logging-bound"), where=[line(1.0)])], of)
+    return findings.promise(found.fixes[0])
+
+
+def test_a_setting_of_the_program_is_named_with_what_it_would_be() -> None:
+    every = [Control(name="plot_every", value=2, file="opt.yaml", line=4)]
+    every += [Control(name="bars_every", value=None, file="opt.yaml", line=5)]
+    every += [Control(name="log_every", value=5, file="", line=0, option="--log-every")]
+    promise = logs(known(OFTEN, controls={"log-every": every}))
+    times = rarer(known(OFTEN).share("logging"))
+    assert f"set by `plot_every: 2 -> {2 * times}` (opt.yaml:4)" in promise
+    assert "`bars_every` (opt.yaml:5)" in promise
+    assert f"`log_every: 5 -> {5 * times}` (--log-every)" in promise
+
+
+def test_where_none_is_seen_the_line_is_named_and_where_none_was_looked_for_nothing_is() -> None:
+    assert logs(known(OFTEN, controls={})).endswith("no setting of the program is seen for it: change it at data.py:3")
+    assert "setting of the program" not in logs(known(OFTEN))
+    assert "setting of the program" not in logs(known(OFTEN, controls={}, framework="lightning"))
+
+
+def test_a_switch_of_the_program_is_named_as_it_would_be() -> None:
+    switch = Control(name="use_checkpoint", value=True, file="vrt.yaml", line=26)
+    of = known(CPU.but(host={**TRAIN, "recompute": 0.02}), controls={"recompute": [switch]})
+    [found] = plan.advise([finding("recompute-bound")], of)
+    assert "set by `use_checkpoint: true -> false` (vrt.yaml:26)" in findings.promise(found.fixes[0])
+    assert found.fixes[0].effort == "a flag"
 
 
 # -- what is said of findings -------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """What reading the source says, beside what a run has measured: only lines that took time, with their seconds."""
 
+import msgspec
 import pytest
 
 from floorit.analyse.habits import find
@@ -32,8 +33,8 @@ def finding(line: int, code: str = "python-loop-in-step", last: int | None = Non
     )
 
 
-def look(*lines: int, file: str = "/p/train.py", phase: int = wire.OTHER) -> Sample:
-    stack = tuple(Place(file, line, "f", "user") for line in lines)
+def look(*lines: int, file: str = "/p/train.py", phase: int = wire.OTHER, function: str = "f") -> Sample:
+    stack = tuple(Place(file, line, "f" if at else function, "user") for at, line in enumerate(lines))
     return Sample(0.0, phase, 0, stack[0], stack[0], stack=stack)
 
 
@@ -81,6 +82,29 @@ class Workers:
     """As much of a process's record as is asked for."""
 
     samples = [look(12, phase=wire.DATA_WAIT)] * 30 + [look(13, phase=wire.DATA_WAIT)] * 10 + [look(12)] * 40
+
+
+class Cached:
+    """A function that is met at its lines 20 and, saving, 21; and one that it is called by."""
+
+    samples = [
+        *[look(*lines, phase=wire.DATA_WAIT, function=name) for lines, name in (((20, 40), "Set.load"),) * 27],
+        *[look(21, 40, phase=wire.DATA_WAIT, function="Set.load")] * 3,
+        *[look(40, phase=wire.DATA_WAIT)] * 10,
+    ]
+
+
+def test_what_spares_a_function_costs_all_of_it() -> None:
+    vain = msgspec.structs.replace(finding(21, "cache-never-read"), function="load", spares_function=True)
+    (habit,) = find([vain], ledger(), [], Cached())  # type: ignore[arg-type]
+    assert (habit.share, habit.line_share) == (pytest.approx(30 / 40), pytest.approx(3 / 40))
+
+
+def test_what_is_saved_only_at_first_is_not_in_vain() -> None:
+    vain = msgspec.structs.replace(finding(21, "cache-never-read"), function="load", spares_function=True)
+    once = Cached()
+    once.samples = list(reversed(Cached.samples))
+    assert find([vain], ledger(), [], once) == []  # type: ignore[arg-type]
 
 
 def test_a_line_in_the_workers_has_its_share_of_making_batches() -> None:

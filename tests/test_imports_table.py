@@ -39,11 +39,11 @@ MAY_IMPORT = {
     "scan": {"declared", "language", "record"},  # of the recorder only which keys mean a setting
     "runfile": {"analyse", "declared", "events", "hardware", "scan"},
     "analyse": {"declared", "events", "replay", "scan", "stats", "record", "vitals"},
-    "diagnose": {"analyse", "events", "replay", "stats", "record"},
-    "fixes": {"analyse", "stats"},
+    "diagnose": {"analyse", "declared", "events", "replay", "stats", "record"},
+    "fixes": {"analyse", "declared", "stats"},
     "plan": {"analyse", "diagnose", "fixes", "stats"},
     "report": {
-        *("analyse", "diagnose", "events", "fixes", "hardware", "language", "plan"),
+        *("analyse", "declared", "diagnose", "events", "fixes", "hardware", "language", "plan"),
         *("outlay", "runfile", "stats", "truth", "record", "vitals"),
     },
     "compare": {"analyse", "events", "fixes", "hardware", "language", "report", "runfile", "stats"},

@@ -42,7 +42,8 @@ FIGURE = re.compile(r"\d[\d.,]*")
 VERBATIM = frozenset(
     "accumulate accumulation amp area augmented autocast batch bytes cache checkpoint comm compile cubic eval false"
     " filtered forward fused gpu healthy high highest item launch launcher linear main nearest note off oversubscribed"
-    " persistent pin prefetch recompute save shuffle sync train true True False watts workers Workers".split()
+    " persistent pin prefetch rate recompute save shuffle sync train true"
+    " True False unattributed watts workers Workers".split()
 )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 import pytest
 from test_callers import look
 from test_iterations import Rows
 
-from floorit.analyse import iterations, ledger, series
-from floorit.analyse.input import _lines_of_loader, _looks
-from floorit.analyse.ledger import Line, heaviest_function
+from floorit.analyse import handover, iterations, ledger, series
+from floorit.analyse.input import _leading_to_training, _looks
+from floorit.analyse.ledger import heaviest
 from floorit.events import Place, Process, Sample
 from floorit.record import wire
 from floorit.replay import OPTIMIZER_STEP
@@ -66,8 +67,11 @@ def test_the_loop_that_asks_for_a_batch_does_not_make_it() -> None:
     process.samples += [seen(1.0, wire.FORWARD, 1, "net.py:5@forward", "train.py:20@train")]
     collates = seen(1.0, wire.DATA_WAIT, 1, "train.py:18@train")
     reads = seen(1.0, wire.DATA_WAIT, 1, "data.py:7@read", "train.py:18@train")
-    found = _lines_of_loader([collates] * 3 + [reads], process)
-    assert [(line.function, line.share) for line in found] == [("read", pytest.approx(0.25))]
+    training = _leading_to_training(process)
+    assert training == {("net.py", "forward"), ("train.py", "train")}
+    found = heaviest([collates] * 3 + [reads], besides=training)
+    assert found is not None
+    assert (found.function, found.share, found.whole, found.looks) == ("read", 0.25, 0.25, 4)
 
 
 def test_what_is_frozen_into_python_counts_but_has_no_line() -> None:
@@ -85,13 +89,50 @@ def test_the_evaluations_batches_are_not_the_training_loaders() -> None:
 
 
 def test_a_comprehension_is_part_of_the_function_it_is_written_in() -> None:
-    def at(line: int, function: str, share: float) -> Line:
-        return Line(file="data.py", line=line, function=function, share=share)
+    inner = ["data.py:4@parse.<locals>.<listcomp>"] * 3 + ["data.py:5@parse.<locals>.<listcomp>.<genexpr>"] * 2
+    looks = [look(line) for line in [*["data.py:9@read"] * 4, *inner, "data.py:6@parse.<locals>.clean"]]
+    found = heaviest(looks)
+    assert found is not None
+    assert (found.function, found.line, found.share) == ("parse", 4, pytest.approx(0.5))
 
-    inner = [at(4, "parse.<locals>.<listcomp>", 0.3), at(5, "parse.<locals>.<listcomp>.<genexpr>", 0.2)]
-    most = heaviest_function([at(9, "read", 0.4), *inner, at(6, "parse.<locals>.clean", 0.1)])
-    assert most is not None
-    assert (most.function, most.line, most.share) == ("parse", 4, pytest.approx(0.5))
+
+def test_a_function_takes_what_it_calls_too() -> None:
+    """More lines than are named, and what it has others do: `iou` goes where `match` is not called."""
+    own = [look(f"loss.py:{line}@match", "train.py:9@train") for line in range(10, 18)]
+    called = [look("boxes.py:3@iou", "loss.py:20@match", "train.py:9@train")] * 4
+    found = heaviest([*own, *called, *[look("loss.py:40@smooth", "train.py:9@train")] * 4])
+    assert found is not None
+    assert (found.function, found.share, found.whole) == ("match", 8 / 16, 12 / 16)
+
+
+def test_the_loop_itself_takes_no_more_than_its_own_lines() -> None:
+    own = [look("train.py:9@train")] * 3
+    called = [look("log.py:3@note", "train.py:8@train")] * 2
+    looks = {
+        "other": [*own, *called],
+        "forward": [look("net.py:5@forward", "train.py:6@train")],
+        "backward": [look("train.py:7@train")],
+    }
+    found = heaviest(looks["other"], handover.leading(looks))
+    assert found is not None
+    assert (found.function, found.whole) == ("train", 3 / 5)
+
+
+FORWARD, BACKWARD, RECOMPUTE = 4.0, 9.0, 5.0  # milliseconds on the GPU's clock, without marks
+
+
+@pytest.mark.parametrize("cost", [0.0, 3.0])
+def test_marks_that_hold_the_gpu_up_are_not_its_phases_time(cost: float) -> None:
+    """Most marks are where a backward pass recomputes: forward would look as if it took a smaller part."""
+    truth = np.array([FORWARD, BACKWARD, RECOMPUTE])
+    marks = np.array([0.1, 1.0, 1.0]) * cost
+    found = ledger._without_marks(truth + marks, marks, float(truth.sum()))
+    assert found == pytest.approx(truth)
+
+
+def test_marks_that_the_gpu_does_not_feel_change_nothing() -> None:
+    truth = np.array([FORWARD, BACKWARD, RECOMPUTE])
+    assert ledger._without_marks(truth, np.array([0.1, 2.0, 2.0]), float(truth.sum())) == pytest.approx(truth)
 
 
 @pytest.mark.parametrize(

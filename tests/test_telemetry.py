@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
 import sys
+import time
 import types
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
+import psutil
 import pynvml
 import pytest
 
@@ -72,6 +75,9 @@ class Nvml(types.ModuleType):
     def nvmlDeviceGetComputeRunningProcesses(self, handle: str) -> list[Any]:
         return [types.SimpleNamespace(pid=pid) for pid in (10, 11, 12)]
 
+    def nvmlDeviceGetPcieThroughput(self, handle: str, way: int) -> int:
+        return {pynvml.NVML_PCIE_UTIL_RX_BYTES: 7, pynvml.NVML_PCIE_UTIL_TX_BYTES: 5}[way]
+
     def nvmlGpmQueryDeviceSupport(self, handle: str) -> Any:
         return types.SimpleNamespace(isSupportedDevice=self._counters)
 
@@ -82,8 +88,8 @@ class Nvml(types.ModuleType):
         self._asked += 1
 
     def nvmlGpmMetricsGet(self, query: Any) -> None:
-        assert (query.version, query.numMetrics) == (pynvml.NVML_GPM_METRICS_GET_VERSION, 3)
-        answers = {1: 50.0, 2: 25.0}
+        assert (query.version, query.numMetrics) == (pynvml.NVML_GPM_METRICS_GET_VERSION, 5)
+        answers = {1: 50.0, 2: 25.0, pynvml.NVML_GPM_METRIC_PCIE_RX_PER_SEC: 3.0}
         for place in range(query.numMetrics):
             metric = query.metrics[place]
             is_known = metric.metricId in answers
@@ -123,6 +129,7 @@ def test_what_the_driver_says_is_in_the_file(monkeypatch: pytest.MonkeyPatch, tm
             sm=0.25,
             tensor=None,
             processes=3,
+            received=3 * 2.0**20,
         )
     ]
     assert nvml.freed == 2
@@ -133,6 +140,59 @@ def test_what_it_does_not_say_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path:
     [gpu] = sampled(monkeypatch, tmp_path, Nvml(counters=False, power=False), count=1)[0].gpus
     assert (gpu.power, gpu.graphics, gpu.sm, gpu.tensor) == (None, None, None, None)
     assert gpu.power_limit == 575.0
+    assert (gpu.received, gpu.sent) == (7 * 1024, 5 * 1024)  # the driver's coarse count is there without counters
+
+
+def test_cores_are_told_by_who_keeps_them_busy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One process computes all the time, two wait."""
+    monkeypatch.setitem(sys.modules, "pynvml", Nvml(there=False))
+    waits = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
+    works = [sys.executable, "-c", "print(flush=True)\nwhile True: pass"]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    processes = [subprocess.Popen(command, **pipes) for command in (works, waits, waits)]
+    try:
+        for process in processes:
+            process.stdout.readline()
+        busy, *idle = (process.pid for process in processes)
+        watcher = telemetry.Telemetry(tmp_path)
+        before = psutil.Process(busy).cpu_times().user
+        for _ in range(2):
+            time.sleep(telemetry.PERIOD)
+            watcher.watch(lambda: ([busy], idle))
+        used = psutil.Process(busy).cpu_times().user - before
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+    first, second = vitals.load(tmp_path)
+    assert first.training is None  # since when it has computed is not known
+    assert second.training is not None
+    assert 0 < second.training * (second.at - first.at) <= used + 0.05
+    assert second.workers == pytest.approx(0, abs=0.02)
+
+
+def test_workers_are_what_training_started_though_nobody_has_told_of_them_yet(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """They are started again for each epoch, and the record tells of them later."""
+    monkeypatch.setitem(sys.modules, "pynvml", Nvml(there=False))
+    starts = """
+import subprocess, sys
+worker = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+print(flush=True)
+sys.stdin.read()
+worker.kill()
+"""
+    watcher = telemetry.Telemetry(tmp_path)
+    process = subprocess.Popen([sys.executable, "-c", starts], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(telemetry.PERIOD)
+    watcher.watch(lambda: ([process.pid], []))
+    process.communicate()
+    [sample] = vitals.load(tmp_path)
+    assert sample.workers is not None
+    assert sample.workers > 0.05
 
 
 def test_without_a_driver_there_is_still_the_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from floorit.fixes import asked
 from floorit.language import said
 from floorit.report import beside, build, markdown, model, sheet, terminal, trained, words
 from floorit.report import trace as trace_file
-from floorit.scan.finding import Finding
+from floorit.scan.finding import Result
 from floorit.trial import arms, attempt, store
 from floorit.trial.table import render as render_trials
 from floorit.truth import Scale
@@ -202,7 +202,7 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
 
     def watch(_: object) -> None:
         watcher.watch()
-        sampler.watch()
+        sampler.watch(watcher.pids)
         condenser.watch()
         memory.look(watcher.pids)
         used.look(watcher.pids)
@@ -215,6 +215,7 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
         watcher.close()
     trace.shrink(record)
     told = gather.gather(watcher.reader.run())
+    read = _read(watcher)
     run = msgspec.structs.replace(
         run,
         stopped=watcher.has_stopped,
@@ -222,7 +223,9 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
         seconds=seconds,
         cpu_seconds=_cpu_of_children() - before,
         told=told,
-        read=_read(watcher),
+        read=read.findings,
+        paced=read.paced,
+        recomputing=read.recomputing,
         headroom=memory.sum_up(),
         usage=used.sum_up(),
     )
@@ -234,7 +237,7 @@ def _record(command: list[str], folder: Path, options: argparse.Namespace) -> tu
     return report, code
 
 
-def _read(watcher: live.Live) -> list[Finding]:
+def _read(watcher: live.Live) -> Result:
     """What the files that a run was seen in say of themselves."""
     from floorit.scan.scan import of_run  # takes 0.1 s to import, which the program need not wait for
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from floorit.analyse import handover
-from floorit.analyse.ledger import heaviest_function
+from floorit.analyse.habits import Habit
+from floorit.analyse.ledger import Function, Line
 from floorit.analyse.needs import Range
 from floorit.analyse.stepmodel import Change, gain, limit
 from floorit.analyse.syncs import SyncPoint
@@ -16,7 +16,7 @@ from floorit.diagnose import Finding, FixAdvice, NotAdvised, Rewrite
 from floorit.diagnose.thresholds import NAMED
 from floorit.fixes import ALL
 from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known
-from floorit.stats import Estimate
+from floorit.stats import Estimate, share
 
 _IGNORED = "setting-ignored"
 LITTLE = 1.25  # a switch that takes a fifth of the step comes first, whatever else there is
@@ -99,22 +99,50 @@ def _advised(finding: Finding, weighed: Iterable[tuple[Fix, Estimate | str]], kn
         if isinstance(said, Estimate)
         and (finding.code in fix.addresses or (finding.code == _IGNORED and fix.setting in ignored))
     ]
-    fixes = [
-        FixAdvice(
-            code=fix.code,
-            summary=fix.summary,
-            risk=fix.risk,
-            effort=fix.effort,
-            proviso=fix.proviso,
-            speedup=said,
-            value=fix.value(known) if fix.value is not None else None,
-            by_hand=fix.takes is None or isinstance(fix.foretell(known), str),
-            memory=known.memory_with(fix.code),
-        )
-        for said, fix in sorted(answers, key=lambda answer: -answer[0].value)
-    ]
+    fixes = sorted((_advice(fix, said, finding, known) for said, fix in answers), key=_promised, reverse=True)
     rewrite = _rewrite(finding, known)
     return msgspec.structs.replace(finding, fixes=fixes, rewrite=rewrite, bound=_most(finding, fixes, rewrite, known))
+
+
+def _promised(fix: FixAdvice) -> float:
+    return fix.speedup.value if fix.speedup is not None else 0.0
+
+
+def _advice(fix: Fix, said: Estimate, finding: Finding, known: Known) -> FixAdvice:
+    applied = _applied(fix, said, known)
+    habit, memory = known.habit(fix.habit), fix.memory_taken(known)
+    controls = habit.controls if habit is not None else (known.controls or {}).get(fix.code, [])
+    is_in_code = fix.by_setting and applied is None and not controls and known.controls is not None
+    return FixAdvice(
+        code=fix.code,
+        summary=fix.summary,
+        risk=fix.risk,
+        effort="a flag" if controls else fix.effort,
+        proviso=fix.proviso,
+        speedup=applied or said,
+        in_program=said if applied is not None and applied.value < said.value else None,
+        value=fix.value(known) if fix.value is not None else None,
+        by_hand=applied is None,
+        memory=memory,
+        takes_memory=fix.needs_memory and memory is None,
+        controls=controls,
+        where=_line_of(habit) if habit is not None else next(iter(finding.where if is_in_code else ()), None),
+        instead=habit.instead if habit is not None else "",
+    )
+
+
+def _applied(fix: Fix, said: Estimate, known: Known) -> Estimate | None:
+    """What it gains from outside, as `try` foretells it; None where it cannot be applied, or would gain nothing so."""
+    if fix.takes is None or fix.predict_applied is None:
+        return said if fix.takes is not None else None
+    applied = fix.foretell(known)
+    if isinstance(applied, str) or applied.value <= CLAIMED:
+        return None
+    return msgspec.structs.replace(applied, high=min(applied.high, said.high)) if applied.value < said.value else said
+
+
+def _line_of(habit: Habit) -> Line:
+    return Line(file=habit.file, line=habit.line, function=habit.function, share=habit.share)
 
 
 def _most(finding: Finding, fixes: list[FixAdvice], rewrite: Rewrite | None, known: Known) -> float | None:
@@ -124,7 +152,7 @@ def _most(finding: Finding, fixes: list[FixAdvice], rewrite: Rewrite | None, kno
     """
     if finding.bound is None:
         return None
-    gains = [fix.speedup.high for fix in fixes if fix.speedup is not None]
+    gains = [gain.high for fix in fixes for gain in (fix.speedup, fix.in_program) if gain is not None]
     most = max([*gains, *([rewrite.gone.high] if rewrite is not None else [])], default=1.0)
     if most > finding.bound and finding.code == "input-bound" and known.without_data:
         return max(known.needs.step / known.without_data, most)
@@ -142,25 +170,43 @@ def _at_most(gain: Estimate, bound: float | None) -> Estimate:
 
 
 def _rewrite(finding: Finding, known: Known) -> Rewrite | None:
-    """The program's own function that costs most, by its first line: what writing it anew would gain."""
+    """The program's own function that costs most: what writing it anew, with what it calls, would gain."""
     phase = _WRITTEN.get(finding.code)
     if phase is not None:
-        where = next((entry.where for entry in known.ledger if entry.phase == phase), [])
+        function = next((entry.heaviest for entry in known.ledger if entry.phase == phase), None)
     elif finding.code == "input-bound" and known.workers is not None and not known.workers.always_ready:
-        where = known.workers.where
+        function = known.workers.heaviest
     else:
-        where = []
-    function = heaviest_function([line for line in where if handover.package(line.file) is None])
+        function = None
     if function is None:
         return None
-    halved, gone = (_at_most(_with_less(phase, function.share * part, known), finding.bound) for part in (0.5, 1.0))
-    share = function.share * known.share(phase) if phase is not None else None
-    return Rewrite(where=function, share=share, halved=halved, gone=gone) if gone.high > CLAIMED else None
+    whole = share(function.whole, function.looks)
+    halved, gone = (_at_most(_with_less(phase, whole, part, known), finding.bound) for part in (0.5, 1.0))
+    paced = (known.controls or {}).get(finding.code, [])
+    if gone.high <= CLAIMED:
+        return None
+    of_step = function.whole * known.share(phase) if phase is not None else None
+    return Rewrite(where=_line(function), share=of_step, halved=halved, gone=gone, controls=paced)
 
 
-def _with_less(phase: str | None, share: float, known: Known) -> Estimate:
-    """Without a share of a phase, or of the loader's work."""
-    left = 1 - share
-    if phase is not None:
-        return gain(known.needs, Change(phases={phase: left}))
-    return known.gain_of_data(Change(loader=Range(left, left, left)))
+def _line(function: Function) -> Line:
+    return Line(
+        file=function.file,
+        line=function.line,
+        function=function.function,
+        share=function.whole,
+        inside=function.inside,
+    )
+
+
+def _with_less(phase: str | None, whole: Estimate, part: float, known: Known) -> Estimate:
+    """Without a part of what has a share of a phase, or of the loader's work."""
+
+    def without(of: float) -> Estimate:
+        left = 1 - of * part
+        if phase is not None:
+            return gain(known.needs, Change(phases={phase: left}))
+        return known.gain_of_data(Change(loader=Range(left, left, left)))
+
+    least, likely, most = map(without, (whole.low, whole.value, whole.high))
+    return msgspec.structs.replace(likely, low=least.low, high=most.high)

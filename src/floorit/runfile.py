@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 
 from floorit.analyse.alternatives import Measured
-from floorit.declared import Told
+from floorit.declared import Control, Told
 from floorit.errors import RecordError
 from floorit.events import Headroom, Rates, Usage
 from floorit.hardware import Environment
-from floorit.scan.finding import Finding
+from floorit.scan.finding import Finding, Paced
 
 NAME = "run.json"
 # What else is in a run's folder: the record, and all that belongs to the run without the data path.
@@ -48,6 +48,8 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     usage: list[Usage] = []  # of the loaders' workers
     images: Measured | None = None  # what operations on images cost; None: it was not wished for
     read: list[Finding] = []  # what reading the program's files says, as they were then
+    paced: list[Paced] | None = None  # what its files say it does only every so many times; None: they were not read
+    recomputing: list[Control] = []  # settings of it that may make it compute activations again
     told: Told | None = None  # what was declared, as its files were when the program ended
 
 

@@ -57,6 +57,13 @@ def mean(values: Floats) -> Estimate | None:
     return Estimate(value=value, low=value - half, high=value + half, n=n)
 
 
+def share(value: float, n: int) -> Estimate:
+    """A share that so many observations had; its interval is Wilson's."""
+    middle = (value + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+    half = _Z * math.sqrt(value * (1 - value) / n + _Z**2 / (4 * n**2)) / (1 + _Z**2 / n)
+    return Estimate(value=value, low=max(middle - half, 0.0), high=min(middle + half, 1.0), n=n)
+
+
 def ratio(above: Floats, below: Floats) -> Estimate | None:
     """How many times as large the one is as the other, measured in pairs: the geometric mean of their ratios."""
     logs = mean(np.log(above / below))

@@ -24,6 +24,8 @@ class GpuSample(msgspec.Struct, frozen=True, kw_only=True):
     sm: float | None = None  # mean share of its SMs that were busy
     tensor: float | None = None  # mean share of its tensor cores that were
     processes: int | None = None  # that compute on it
+    received: float | None = None  # bytes a second over PCIe since the sample before
+    sent: float | None = None
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +35,9 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     cpu: float  # share of all cores that was busy since the sample before
     memory_free: int  # bytes
     gpus: list[GpuSample]
+    training: float | None = None  # cores that the processes that train kept busy since then
+    workers: float | None = None  # cores that their loaders' workers did
+    disk: float | None = None  # bytes a second that the machine read from storage
 
 
 def load(folder: Path) -> list[Sample]:

@@ -8,6 +8,7 @@ import msgspec
 
 from floorit.analyse.ledger import Ledger
 from floorit.analyse.syncs import SyncPoint
+from floorit.declared import Control
 from floorit.events import Process, Sample
 from floorit.record import wire
 from floorit.scan.finding import Finding, Risk
@@ -29,6 +30,8 @@ class Habit(msgspec.Struct, frozen=True, kw_only=True):
     risk: Risk
     seconds: float | None  # a step, with all that the line calls; None where batches are made, beside the training
     share: float  # of the step; there, of the time in which batches are made
+    line_share: float | None = None  # of the line alone, where `share` is of all that the function around it does
+    controls: list[Control] = []  # settings of the program that it is due to
 
 
 def files(processes: Iterable[Process]) -> list[str]:
@@ -45,7 +48,13 @@ def files(processes: Iterable[Process]) -> list[str]:
 def find(read: list[Finding], ledger: Ledger, points: list[SyncPoint], workers: Process | None) -> list[Habit]:
     """Those whose lines took time, in the training process or in its loader's workers, the longest first."""
     making = [sample for sample in workers.samples if sample.phase == wire.DATA_WAIT] if workers is not None else []
-    found = [_at_work(finding, ledger, points) or _beside(finding, making) for finding in read]
+    fetching = making or ledger.looks.get("data_wait", [])
+    found = [
+        _around(finding, fetching)
+        if finding.spares_function
+        else _at_work(finding, ledger, points) or _beside(finding, making)
+        for finding in read
+    ]
     habits = [habit for habit in found if habit is not None and habit.share >= LEAST]
     return sorted(habits, key=lambda habit: (habit.seconds is None, -habit.share))
 
@@ -75,8 +84,27 @@ def _beside(finding: Finding, making: list[Sample]) -> Habit | None:
     here = [sample for sample in making if _is_at(finding, sample)]
     if len(here) < _FEWEST or finding.is_wait:
         return None
-    share = sum(sample.weight for sample in here) / sum(sample.weight for sample in making)
-    return _habit(finding, None, share)
+    return _habit(finding, None, _weight(here) / _weight(making))
+
+
+def _around(finding: Finding, making: list[Sample]) -> Habit | None:
+    """Of a line and all that its function does, where batches are made; of one that is still met later on, as what is
+    done once for each sample is not."""
+    here = [sample for sample in making if _is_at(finding, sample)]
+    inside = [sample for sample in making if _is_in_function(finding, sample)]
+    if len(inside) < _FEWEST or not any(_is_at(finding, sample) for sample in making[len(making) // 2 :]):
+        return None
+    made = _habit(finding, None, _weight(inside) / _weight(making))
+    return msgspec.structs.replace(made, line_share=_weight(here) / _weight(making))
+
+
+def _weight(samples: list[Sample]) -> float:
+    return sum(sample.weight for sample in samples)
+
+
+def _is_in_function(finding: Finding, sample: Sample) -> bool:
+    names = (place.function.rpartition(".")[2] for place in sample.stack if place.file == finding.file)
+    return finding.function in names
 
 
 def _habit(finding: Finding, seconds: float | None, share: float) -> Habit:
@@ -91,6 +119,7 @@ def _habit(finding: Finding, seconds: float | None, share: float) -> Habit:
         risk=finding.risk,
         seconds=seconds,
         share=share,
+        controls=finding.controls,
     )
 
 

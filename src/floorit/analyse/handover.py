@@ -27,6 +27,7 @@ FRAMEWORKS = ("lightning", "pytorch_lightning", "transformers")
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 
 Looks = dict[str, list[Sample]]  # by phase
+Name = tuple[str, str]  # file, function
 _Key = tuple[str, int]  # file, line
 
 
@@ -34,6 +35,16 @@ def resolve(looks: Looks) -> Looks:
     """The looks with the line that each is to be shown at as the user's."""
     drivers = _drivers(looks)
     return {phase: [_shown(sample, drivers) for sample in samples] for phase, samples in looks.items()}
+
+
+def leading(looks: Looks) -> set[Name]:
+    """Functions below which several parts of a step are: the loop, and what calls it."""
+    parts: dict[Name, set[str]] = {}
+    for phase, part in _PARTS.items():
+        for sample in looks.get(phase, ()):
+            for place in sample.stack:
+                parts.setdefault((place.file, place.function), set()).add(part)
+    return {name for name, led_to in parts.items() if len(led_to) > 1}
 
 
 def package(file: str) -> str | None:

@@ -9,8 +9,9 @@ import numpy as np
 
 from floorit import replay
 from floorit.analyse.fetching import Kind, kinds
+from floorit.analyse.handover import Name
 from floorit.analyse.iterations import Iterations
-from floorit.analyse.ledger import Line, lines
+from floorit.analyse.ledger import Function, Line, heaviest, lines
 from floorit.analyse.operations import Operation, Reading, Watched
 from floorit.analyse.operations import find as find_operations
 from floorit.analyse.supply import Costs, Supply, costs, predict
@@ -38,6 +39,7 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
     prefetch: int | None  # batches each worker may be ahead
     pinned: bool
     where: list[Line]
+    heaviest: Function | None = None
     supply: Supply | None = None  # what the loader could give, with these workers and with others
     batches_per_epoch: int | None = None
     idle_workers: int = 0  # that get no batch in an epoch
@@ -104,6 +106,7 @@ def describe(
     watched = watched_batches(process, shared, begin, in_item)
     length = loader["length"]
     shapes = _shapes(process, loader["id"])
+    training = _leading_to_training(process)
     return Workers(
         count=loader["workers"],
         busy_share=_busy(fetches, begin) if loader["workers"] else None,
@@ -116,7 +119,8 @@ def describe(
         queue_empty_share=float((queued["ready"] == 0).mean()) if len(queued) else None,
         prefetch=loader["prefetch"],
         pinned=pinned,
-        where=_lines_of_loader(samples, process),
+        where=[line for line in lines(samples) if (line.file, line.function) not in training],
+        heaviest=heaviest(samples, besides=training),
         supply=predict(_counted(needs[0], in_item, iterations), loader["workers"], cores, needs[1])
         if needs and cores
         else None,
@@ -164,16 +168,10 @@ def _looks(process: Process, source: Process, trained: list[int], begin: float) 
     return making if source is not process else [s for s in making if s.iterator in trained]
 
 
-def _lines_of_loader(samples: list[Sample], process: Process) -> list[Line]:
-    """The program's lines that make batches, with their shares of all of that work.
-
-    While torch's own code puts a batch together, the program's innermost line is the one that asked for it: its
-    function leads to training, and none that makes batches does.
-    """
-    training = {
-        (place.file, place.function) for look in process.samples if look.phase in _TRAINING for place in look.stack
-    }
-    return [line for line in lines(samples) if (line.file, line.function) not in training]
+def _leading_to_training(process: Process) -> set[Name]:
+    """Functions that do not make batches. While torch's own code puts a batch together, the program's innermost line is
+    the one that asked for it: its function leads to training, and none that makes batches does."""
+    return {(place.file, place.function) for look in process.samples if look.phase in _TRAINING for place in look.stack}
 
 
 def _is_short(loader: dict[str, Any]) -> bool:

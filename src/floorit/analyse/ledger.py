@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 import numpy as np
@@ -54,6 +54,18 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     inside: str | None = None  # what that line was calling, where it is not the user's code
 
 
+class Function(msgspec.Struct, frozen=True, kw_only=True):
+    """The function of the program's own that most looks found at work."""
+
+    file: str
+    line: int  # of its lines, the one that was found most often
+    function: str
+    inside: str | None  # what that line was calling, where it is not the user's code
+    share: float  # of the looks: at its own lines
+    whole: float  # with what it calls; no more than `share` where it leads to the rest of a step too
+    looks: int  # that the shares are of
+
+
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One phase: seconds a step on the host's clock, and on the device's where there is one."""
 
@@ -62,6 +74,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     share: float
     gpu_seconds: float | None
     where: list[Line]
+    heaviest: Function | None = None
     bursts: float = 0.0  # seconds a step of it that come in few steps, and there for longer than others take as a whole
 
 
@@ -117,13 +130,16 @@ def draw(process: Process, iterations: Iterations) -> Ledger:
     bursts["unattributed"] = bursts["other"] * (1 - known)
     bursts["other"] *= known
     device = _device(process, iterations, spent)
+    leading = handover.leading(looks)
+    seen = {**looks, "other": own}
     entries = [
         Entry(
             phase=phase,
             seconds=seconds[phase],
             share=seconds[phase] / mean if mean else 0.0,
             gpu_seconds=device.get(phase) or None if device else None,
-            where=lines(own if phase == "other" else looks.get(phase, ())),
+            where=lines(seen.get(phase, ())),
+            heaviest=heaviest(seen.get(phase, ()), leading),
             bursts=bursts[phase],
         )
         for phase in ORDER
@@ -207,27 +223,40 @@ def _attributed(samples: list[Sample]) -> float:
 def _device(process: Process, iterations: Iterations, spent: Floats) -> dict[str, float] | None:
     """Device seconds by phase of a step, from the rows that were marked; `spent` is the host's, of all rows.
 
-    Marks make a row longer where the host is the limit. On both clocks a row begins where the one before it ended, so
-    that all rows together are as long on either: the marked ones only say how the device's time is divided. Between
-    iterations the device waits for the host, but for what it still had to do while the host was blocked there.
+    On both clocks a row begins where the one before it ended, so that all rows together are as long on either: the
+    marked ones only say how the device's time is divided. Between iterations the device waits for the host, but for
+    what it still had to do while the host was blocked there.
     """
     device = process.device
-    rows = process.rows
-    marked = device[device["row"] < len(rows)]
+    seconds = process.rows["seconds"]
+    marked = device[device["row"] < len(seconds)]
     in_training = (iterations.of_row >= iterations.warmup) & (iterations.kind == TRAIN) & ~iterations.windowed
     marked = marked[in_training[marked["row"]]]
-    marks = marked["seconds"].astype(np.float64).sum(axis=0)
-    if not marks.sum():
+    if not len(marked) or not marked["seconds"].any():
         return None
     count = max(len(iterations.after_warmup), 1)
-    training = rows["seconds"][in_training].sum(axis=0, dtype=np.float64)
-    between = np.maximum(spent - training, 0.0)
+    training = seconds[in_training].sum(axis=0, dtype=np.float64) / count
+    between = np.maximum(spent / count - training, 0.0)
     between[_EVAL] = 0.0
-    behind = marks.sum() / len(marked) * count - training.sum()
-    caught_up = min(max(behind, 0.0), between[wire.SYNC])
+    on_device = marked["seconds"].mean(axis=0, dtype=np.float64)
+    caught_up = min(max(float(on_device.sum() - training.sum()), 0.0), float(between[wire.SYNC]))
     between[wire.SYNC] -= caught_up
-    seconds = marks / marks.sum() * (training.sum() + caught_up) + between
-    return dict(zip(wire.PHASES, (seconds / count).tolist(), strict=True))
+    on_host = seconds[marked["row"]].mean(axis=0, dtype=np.float64)
+    divided = _without_marks(on_device, on_host - training, float(training.sum()) + caught_up)
+    return dict(zip(wire.PHASES, (divided + between).tolist(), strict=True))
+
+
+def _without_marks(marked: Floats, longer: Floats, length: float) -> Floats:
+    """A marked row on the device's clock as one without marks would be, which is of this length.
+
+    Marks take time of the host. Where it is the limit, the device's row is longer by them, in the phases in which the
+    host's is `longer`; where it is not, the device's row is as long as any other.
+    """
+    longer = np.minimum(np.maximum(longer, 0.0), marked)
+    beyond = max(float(marked.sum()) - length, 0.0)
+    rest = marked - longer * min(beyond / (float(longer.sum()) or 1.0), 1.0)
+    whole: Floats = rest / rest.sum() * length
+    return whole
 
 
 def lines(samples: Iterable[Sample], most: int = MOST_LINES) -> list[Line]:
@@ -256,22 +285,47 @@ def lines(samples: Iterable[Sample], most: int = MOST_LINES) -> list[Line]:
     ]
 
 
-def heaviest_function(where: list[Line]) -> Line | None:
-    """The first line of the function that most of the lines' shares lie in; its share is theirs together."""
-    shares: dict[tuple[str, str], float] = {}
-    for line in where:
-        function = (line.file, _written_in(line))
-        shares[function] = shares.get(function, 0.0) + line.share
-    if not shares:
+def heaviest(
+    samples: Collection[Sample], leading: Collection[handover.Name] = (), besides: Collection[handover.Name] = ()
+) -> Function | None:
+    """The program's own function whose lines were found most often, but for those `besides`.
+
+    `leading`: functions below which the rest of a step is, too.
+    """
+    at: dict[handover.Name, list[Sample]] = {}
+    for sample in samples:
+        place = sample.user
+        if place is not None and handover.package(place.file) is None and (place.file, place.function) not in besides:
+            at.setdefault((place.file, _written_in(place.function)), []).append(sample)
+    if not at:
         return None
-    most = max(shares, key=lambda function: shares[function])
-    first = next(line for line in where if (line.file, _written_in(line)) == most)
-    return msgspec.structs.replace(first, function=most[1], share=min(shares[most], 1.0))
+    name, own = max(at.items(), key=lambda item: _weight(item[1]))
+    below = own if name in leading else [sample for sample in samples if name in _names(sample)]
+    first, total = lines(own)[0], _weight(samples)
+    return Function(
+        file=first.file,
+        line=first.line,
+        function=name[1],
+        inside=first.inside,
+        share=_weight(own) / total,
+        whole=_weight(below) / total,
+        looks=len(samples),
+    )
 
 
-def _written_in(line: Line) -> str:
+def _weight(samples: Iterable[Sample]) -> float:
+    return sum(sample.weight for sample in samples)
+
+
+def _names(sample: Sample) -> set[handover.Name]:
+    """The functions that a look found on the stack."""
+    places = (*sample.stack, *([sample.user] if sample.user is not None else []))
+    return {(place.file, _written_in(place.function)) for place in places}
+
+
+def _written_in(function: str) -> str:
     """The function that a line is part of; before Python 3.12, comprehensions were functions of their own."""
-    return _COMPREHENSIONS.sub("", line.function)
+    return _COMPREHENSIONS.sub("", function)
 
 
 def _inside(sample: Sample) -> str | None:

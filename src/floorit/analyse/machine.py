@@ -31,6 +31,8 @@ class GpuUse(msgspec.Struct, frozen=True, kw_only=True):
     clock_hertz: Estimate | None
     slowed: dict[str, float]  # why its clock was held down -> share of the samples
     processes: float | None = None  # that compute on it, in the middle of the samples; None: the driver does not say
+    received_bytes: Estimate | None = None  # a second, over PCIe
+    sent_bytes: Estimate | None = None
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +42,9 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     cpu_share: Estimate  # of all cores
     memory_free_least: int  # bytes
     gpu: GpuUse | None
+    training_cores: Estimate | None = None  # that the processes that train kept busy
+    worker_cores: Estimate | None = None  # that their loaders' workers did
+    disk_bytes: Estimate | None = None  # a second, read from storage by every process
     other_cores: float | None = None  # that other programs kept busy, where hardly any was free
     gpu_others: int | None = None  # processes of other programs that compute on the GPU; None: not known
     memory_low: int | None = None  # bytes that were free at the least, where that is next to nothing
@@ -93,7 +98,15 @@ def describe(
     if cpu is None:
         return None
     free = min(s.memory_free for s in within)
-    return Machine(samples=len(within), cpu_share=cpu, memory_free_least=free, gpu=_gpu(within))
+    return Machine(
+        samples=len(within),
+        cpu_share=cpu,
+        memory_free_least=free,
+        gpu=_gpu(within),
+        training_cores=_mean(s.training for s in within),
+        worker_cores=_mean(s.workers for s in within),
+        disk_bytes=_mean(s.disk for s in within),
+    )
 
 
 def _gpu(samples: list[Sample]) -> GpuUse | None:
@@ -116,6 +129,8 @@ def _gpu(samples: list[Sample]) -> GpuUse | None:
         clock_hertz=_mean(gpu.clock for gpu in seen),
         slowed={reason: count / len(seen) for reason, count in slowed.items()},
         processes=_median(gpu.processes for gpu in seen),
+        received_bytes=_mean(gpu.received for gpu in seen),
+        sent_bytes=_mean(gpu.sent for gpu in seen),
     )
 
 

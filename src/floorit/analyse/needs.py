@@ -227,13 +227,12 @@ def _loader(
     work = fetch + (workers.send_seconds or 0.0)
     work += workers.collate_seconds.value if workers.collate_seconds is not None else 0.0
     crowd = max((workers.count + threads) / cores, 1.0) if cores and threads else 1.0
-    # Pinned batches are received by a thread of their own. Where one is always ready, only taking it over is left.
+    # Pinned batches are received by a thread of their own.
     receive = 0.0 if workers.pinned else min(workers.receive_seconds or 0.0, waited)
-    receive = waited if workers.always_ready else receive
     return Loader(
         workers=workers.count,
         work=Range(work / crowd, work / crowd**0.5, work),
-        receive=receive,
+        receive=waited if workers.always_ready else receive,
         ahead=max(workers.count * ((workers.prefetch or 0) - 0.5), 0.0),
     )
 

@@ -26,3 +26,13 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
     declarations: list[Declaration] = []
     unread: dict[str, str] = {}  # file -> why
+
+
+class Control(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting of the program, and the place that gives it its value."""
+
+    name: str  # with its parent where it is a word that says nothing by itself; "" for a number that has no name
+    value: Value
+    file: str
+    line: int  # 0: it was given on the command line
+    option: str = ""  # of the command line, that the value is given by, or is the default of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -80,18 +80,22 @@ def _of_arguments(process: Process) -> list[Declaration]:
 
 
 def _of_words(words: list[str]) -> list[Declaration]:
-    """Arguments of a program that does not use argparse: `--workers 8`, `--workers=8`, `data.workers=8`, `--no-amp`."""
-    found = []
+    """Arguments of a program that does not use argparse."""
+    found = [_declare(name, value, "argument", f"{option} on the command line") for name, option, value in given(words)]
+    return [declaration for declaration in found if declaration is not None]
+
+
+def given(words: list[str]) -> Iterator[tuple[str, str, Value]]:
+    """Name, option and value of arguments: `--workers 8`, `--workers=8`, `data.workers=8`, `--no-amp`."""
     for word, following in pairwise([*words, "--"]):
-        key, has_value, value = word.lstrip("+").partition("=")
-        name, given = key.lstrip("-"), plain(value)
+        key, has_value, text = word.lstrip("+").partition("=")
+        name, value = key.lstrip("-"), plain(text)
         if not has_value:
             if not key.startswith("--"):
                 continue
             is_switch = following.startswith("--")
             negated = is_switch and name.startswith(("no-", "no_"))
             name = name[3:] if negated else name
-            given = not negated if is_switch else plain(following)
-        if given is not None:
-            found.append(_declare(name, given, "argument", f"{key} on the command line"))
-    return [declaration for declaration in found if declaration is not None]
+            value = not negated if is_switch else plain(following)
+        if value is not None:
+            yield name, key, value

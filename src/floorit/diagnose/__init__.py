@@ -11,6 +11,7 @@ from floorit.analyse.ledger import Ledger, Line
 from floorit.analyse.needs import Needs
 from floorit.analyse.ranks import LateRank
 from floorit.analyse.settings import Setting
+from floorit.declared import Control
 from floorit.events import Process
 from floorit.stats import Estimate
 
@@ -27,6 +28,11 @@ class FixAdvice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: bool | int | float | str | None = None  # to set it to, where there is a choice
     by_hand: bool = False  # whether nothing from outside can do it in this program
     memory: int | None = None  # bytes more at the peak, where that is predicted; negative: less
+    takes_memory: bool = False  # whether it does, where it is not known how much
+    controls: list[Control] = []  # the program's own settings for it
+    where: Line | None = None  # the line that has to be changed, where no setting of the program is all that it takes
+    instead: str = ""  # what to write there
+    in_program: Estimate | None = None  # the speed-up where the program does it itself, if that is more
 
 
 class Rewrite(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +42,7 @@ class Rewrite(msgspec.Struct, frozen=True, kw_only=True):
     share: float | None = None  # of the step; None: of batches that are made beside it
     halved: Estimate
     gone: Estimate
+    controls: list[Control] = []  # the program's own settings for how often it runs
 
 
 class NotAdvised(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,12 +9,14 @@ import msgspec
 
 from floorit.analyse.footprint import Memory
 from floorit.analyse.gpu import Gpu
+from floorit.analyse.habits import Habit
 from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Entry
 from floorit.analyse.needs import Needs, Range
 from floorit.analyse.settings import Setting
 from floorit.analyse.stepmodel import Change, gain
 from floorit.analyse.syncs import SyncPoint
+from floorit.declared import Control
 from floorit.fixes.values import Value, Values
 from floorit.stats import Estimate
 
@@ -44,6 +46,9 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     memory: Memory | None = None  # what it is for at its peak
     framework: str | None = None  # whose loop it trains in, of those that fixes reach into
     ungraded: bool = False  # whether what the model computes without gradient may be what it is trained on
+    habits: list[Habit] = []  # lines that took time, and what reading them says
+    controls: dict[str, list[Control]] | None = None  # its own settings for what a fix does; None: they were not read
+    samples_per_epoch: float | None = None  # of all ranks; None: it is not known
     without_data: float | None = None  # seconds that no change to the data path can make a step shorter than
 
     def gain_of_data(self, change: Change) -> Estimate:
@@ -63,6 +68,10 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     def setting(self, name: str) -> object:
         """The value in force; None where it is not known."""
         return next((s.actual for s in self.settings if s.name == name), None)
+
+    def habit(self, code: str | None) -> Habit | None:
+        """What reading the source says of a line that took time; None where it does not say this."""
+        return next((habit for habit in self.habits if habit.code == code), None)
 
     def share(self, *phases: str) -> float:
         """Of the step, on the host's clock."""
@@ -108,8 +117,16 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     value: Callable[[Known], Value] | None = None  # to set it to, where there is a choice
     setting: str | None = None  # of the report, that it changes
     saves: Callable[[Known], Value] | None = None  # the value that takes less memory; None: none does here
+    needs_memory: bool = False  # whether it is to be said where it is not known how much
+    memory: Callable[[Known], int | None] | None = None  # bytes more that it takes, where the ledger does not tell
+    by_setting: bool = False  # whether programs have settings for it: where none is seen, that is to be said
+    habit: str | None = None  # the code of what reading the source says, which it is the answer to
     takes: Values | None = None  # what it can be applied with from outside; None: it can only be advised
     popular: bool = False  # worth saying that it will not help
+
+    def memory_taken(self, known: Known) -> int | None:
+        """Bytes more; None: it is not predicted."""
+        return self.memory(known) if self.memory is not None else known.memory_with(self.code)
 
     def foretell(self, known: Known) -> Estimate | str:
         """What it should gain, applied from outside, or why nothing."""

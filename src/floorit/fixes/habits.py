@@ -131,6 +131,7 @@ FIXES = (
         predict=_log,
         predict_applied=_of_framework(_log),
         value=_log_value,
+        by_setting=True,
         takes=_TIMES_AS_RARE,
     ),
     Fix(
@@ -143,6 +144,7 @@ FIXES = (
         predict=_eval,
         predict_applied=_of_framework(_eval),
         value=_eval_value,
+        by_setting=True,
         takes=_TIMES_AS_RARE,
     ),
     Fix(
@@ -154,6 +156,7 @@ FIXES = (
         predict=_checkpoint,
         predict_applied=_of_framework(_checkpoint),
         value=_checkpoint_value,
+        by_setting=True,
         takes=_TIMES_AS_RARE,
     ),
 )

@@ -45,8 +45,20 @@ def known_of(report: Report) -> Known | None:
         memory=report.memory,
         framework=report.run.framework,
         ungraded=report.run.ungraded,
+        habits=report.habits,
+        controls=report.controls,
+        samples_per_epoch=_samples_per_epoch(report.run, report.workers),
         without_data=report.floor.least_without_data if report.floor is not None else None,
     )
+
+
+def _samples_per_epoch(run: RunFacts, workers: Workers | None) -> float | None:
+    """Of all ranks: by the loader's length, else by the passes that were seen, if there was more than one."""
+    if not run.samples_per_step:
+        return None
+    batches = workers.batches_per_epoch if workers is not None else None
+    steps = batches or (run.steps / run.epochs if run.epochs > 1 else None)
+    return steps * run.samples_per_step if steps else None
 
 
 def needs_of(

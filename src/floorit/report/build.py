@@ -11,6 +11,7 @@ from floorit import diagnose, runfile, vitals
 from floorit.analyse import (
     alternatives,
     callers,
+    controls,
     gpu,
     habits,
     handover,
@@ -29,6 +30,7 @@ from floorit.analyse import (
 )
 from floorit.analyse import input as loader_input
 from floorit.analyse.needs import Needs
+from floorit.declared import Control
 from floorit.diagnose import memory as memory_findings
 from floorit.diagnose import verdict
 from floorit.events import Process, RecordReader, open_record
@@ -171,6 +173,7 @@ def _with_training(
         settings=in_force,
         spans=named.find(first.process, reader.workers_of(first.process), first.iterations, first.ledger),
         habits=habits.find(run.read, first.ledger, points, reader.workers_of(first.process)),
+        controls=_controls(first, run),
         findings=findings,
         missing=[
             *bare.missing,
@@ -187,6 +190,13 @@ def _with_training(
         ranks=_ranks(peers, together) if peers[1:] else [],
         late_rank=together.late if together is not None else None,
     )
+
+
+def _controls(first: Trained, run: RunFile) -> dict[str, list[Control]] | None:
+    """The program's own settings for what fixes do; None where its files were not read."""
+    if run.paced is None:
+        return None
+    return controls.find(first.ledger.looks, run.read, run.paced, run.recomputing, run.command)
 
 
 def _in_usual_step(watched: gpu.Gpu | None, needs: Needs, lowest: limit.Limit | None, first: Trained) -> gpu.Gpu | None:

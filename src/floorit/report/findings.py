@@ -11,7 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from floorit.analyse.ledger import Line
+from floorit.declared import Control, Value
 from floorit.diagnose import Finding, FixAdvice, Rewrite
+from floorit.diagnose.settings import word
 from floorit.errors import UsageError
 from floorit.fixes import asked
 from floorit.fixes.fix import CLAIMED, NO_LOADER
@@ -23,6 +25,7 @@ from floorit.stats import Estimate
 MORE = 1.05  # times what a cost's share says: a bound that is higher counts more than the share does
 NOTHING = f"nothing whose gain can be predicted here would make it {CLAIMED - 1:.0%} faster"
 MOST_ADVICE = 3  # fixes, and fixes that would not help
+MOST_CONTROLS = 4  # settings of the program, for one fix
 RISKS = {
     "exact": "same results",
     "rounding": "other rounding",
@@ -143,7 +146,7 @@ def _rewrites(findings: list[Finding]) -> list[Advice]:
     return [
         Advice(
             what=f"rewrite {of.where.function} ({place(of.where)})",
-            promise=of_rewrite(of),
+            promise="; ".join([of_rewrite(of), *_otherwise(finding)]),
             speedup=of.halved,
             finding=finding,
         )
@@ -152,11 +155,19 @@ def _rewrites(findings: list[Finding]) -> list[Advice]:
     ]
 
 
+def _otherwise(finding: Finding) -> list[str]:
+    """What else can be done about a function of the program's own than to write it anew."""
+    if finding.code != "python-bound" or finding.rewrite is None:
+        return []
+    rarely = "or call it less often, if its result is not needed in every step"
+    return [rarely, *_set_by(finding.rewrite.controls, None)]
+
+
 def _rank(advice: Advice) -> tuple[bool, float, bool, str]:
-    """By what is likely. What takes a change of the program comes after what can be tried without one against the same
-    cost, where that may gain as much."""
+    """By what is likely. What takes more than a setting of the program comes after what can be tried without a change
+    against the same cost, where that may gain as much."""
     likely = advice.speedup.value
-    if advice.setting is None:
+    if advice.setting is None and not (advice.fix is not None and advice.fix.effort == "a flag"):
         others = [other.speedup for other in _fixes([advice.finding]) if other.setting]
         likely = min([likely, *(other.value for other in others if other.high * CLAIMED >= likely)])
     changes_training = advice.fix is not None and advice.fix.risk == "training"
@@ -178,7 +189,50 @@ def promise(fix: FixAdvice) -> str:
     risk = f"{RISKS[fix.risk]} {fix.proviso}".rstrip()
     effort = f"{_EFFORTS[fix.effort]}, by hand" if fix.by_hand else _EFFORTS[fix.effort]
     memory = f"; {change(fix.memory)} of memory at the peak" if fix.memory else ""
-    return f"{gain}({risk}; {effort}{memory}): {fix.summary}"
+    return f"{gain}({risk}; {effort}{memory}): {described(fix)}"
+
+
+def described(fix: FixAdvice) -> str:
+    """What a fix changes, where that is done, and what is not to be seen from its gain."""
+    said = [fix.summary, *where_to_change(fix)]
+    if fix.takes_memory:
+        said.append("how much memory it takes is not known")
+    if fix.in_program is not None:
+        said.append(f"by the program itself, with all that it makes of it: {speedup(fix.in_program)}")
+    return "; ".join(said)
+
+
+def where_to_change(fix: FixAdvice) -> list[str]:
+    """The line, what to write there, and the settings of the program that it goes back to."""
+    said = [fix.instead] if fix.instead else []
+    if fix.controls:
+        said += [f"at {place(fix.where)}"] if fix.where is not None else []
+        return [*said, *_set_by(fix.controls, fix.value)]
+    if fix.where is None:
+        return said
+    return [*said, f"no setting of the program is seen for it: change it at {place(fix.where)}"]
+
+
+def _set_by(controls: list[Control], value: Value) -> list[str]:
+    said = [_control(control, value) for control in controls[:MOST_CONTROLS]]
+    return [f"set by {', '.join(said)}"] if said else []
+
+
+def _control(control: Control, value: Value) -> str:
+    """A setting with its value, the one that it would have by a fix of that value, and where it stands."""
+    value_now = [word(control.value)] if control.value is not None else []
+    now = ": ".join([*filter(None, [control.name]), *value_now])
+    wanted = _wanted(control.value, value)
+    changed = now if wanted is None else f"{now} -> {word(wanted)}"
+    stands = [control.option, f"{control.file}:{control.line}" if control.file else ""]
+    return f"`{changed}` ({', '.join(filter(None, stands))})"
+
+
+def _wanted(now: Value, value: Value) -> Value:
+    """A switch as the fix has it; a number of times, so many times as large. None: the fix does not say."""
+    if isinstance(now, bool) or isinstance(value, bool):
+        return value if isinstance(now, bool) and isinstance(value, bool) else None
+    return now * value if isinstance(now, int) and isinstance(value, int) and now > 0 else None
 
 
 def of_rewrite(rewrite: Rewrite) -> str:

@@ -182,7 +182,7 @@ def _fixes(found: list[Finding]) -> str:
 def _fix(fix: FixAdvice) -> tuple[str, ...]:
     gain = speedup(fix.speedup) if fix.speedup is not None else "not for speed"
     risk = f"{findings.RISKS[fix.risk]} {fix.proviso}".rstrip()
-    return f"`{findings.set_to(fix)}`", fix.summary, gain, risk, fix.effort
+    return f"`{findings.set_to(fix)}`", findings.described(fix), gain, risk, fix.effort
 
 
 def _rewrite(rewrite: Rewrite) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from floorit.analyse.ranks import LateRank
 from floorit.analyse.settings import Setting
 from floorit.analyse.slowdown import SlowDown
 from floorit.analyse.syncs import SyncPoint
+from floorit.declared import Control
 from floorit.diagnose import Finding
 from floorit.hardware import Environment
 from floorit.stats import Estimate
@@ -112,6 +113,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     overrides: list[Override] = []  # fixes applied from outside
     spans: list[Named] = []  # stretches that the program has named itself
     habits: list[Habit] = []  # lines that took time, and what reading them says
+    controls: dict[str, list[Control]] | None = (
+        None  # the program's own settings for what a fix does, by its code; None: its files were not read
+    )
     findings: list[Finding]
     out_of_memory: OutOfMemory | None = None
     missing: list[Missing]

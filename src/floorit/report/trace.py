@@ -193,6 +193,8 @@ def _machine(samples: list[vitals.Sample], shift: int, told: tuple[int, int]) ->
         if not told[0] <= at <= told[1]:
             continue
         values = {"cores busy, %": round(sample.cpu * 100, 1)}
+        of_groups = {"cores of training": sample.training, "cores of workers": sample.workers}
+        values |= {what: round(cores, 2) for what, cores in of_groups.items() if cores is not None}
         for place, gpu in enumerate(sample.gpus):
             known = {"power, W": gpu.power, "busy, %": None if gpu.busy is None else round(gpu.busy * 100, 1)}
             values |= {f"GPU {place} {what}": value for what, value in known.items() if value is not None}

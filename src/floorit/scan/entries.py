@@ -96,7 +96,7 @@ class Entries:
     def values_of(self, source: Source, node: ast.AST) -> list[Value]:
         """What `cfg["x"]` is in each of the places that give it a value; none where that is not known of all."""
         path = path_of(node)
-        given = self._given(source, path) if path else []
+        given = self.given(source, path) if path else []
         return [entry.value for entry in given] if all(entry.is_known for entry in given) else []
 
     def _value(self, source: Source, node: ast.AST, hops: int) -> Value:
@@ -119,9 +119,9 @@ class Entries:
         written = [statement for place, statement in self.writes.get(path[-1], ()) if place is source]
         if written:
             return _common((True, plain(statement.value)) for statement in written)
-        return _common((entry.is_known, entry.value) for entry in self._given(source, path))
+        return _common((entry.is_known, entry.value) for entry in self.given(source, path))
 
-    def _given(self, source: Source, path: tuple[str, ...]) -> list[Entry]:
+    def given(self, source: Source, path: tuple[str, ...]) -> list[Entry]:
         """The entries that give what is read there its value."""
         fits = [entry for entry in self.named(path[-1]) if tuple(entry.key.split(".")[-len(path) :]) == path]
         if any(entry.by != "file" and entry.path == source.path for entry in fits):

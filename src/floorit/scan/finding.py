@@ -6,10 +6,19 @@ from typing import Literal
 
 import msgspec
 
+from floorit.declared import Control
 from floorit.scan.edits import Edit
 
 Risk = Literal["exact", "rounding", "order", "training"]
 WAITS = "sync-bound"  # the finding of a run under which waits for the GPU stand
+
+
+class Paced(msgspec.Struct, frozen=True, kw_only=True):
+    """Lines that run only every so many times, and what says how many: `if step % args.log_every == 0`."""
+
+    file: str
+    lines: tuple[int, int]  # first and last
+    controls: list[Control]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +39,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     text: str  # of the line
     function: str
     finding: str = ""  # of a run, that would show what it costs
+    spares_function: bool = False  # whether what stands instead spares all that the function around it does
+    controls: list[Control] = []  # settings of the program that it is due to
     edits: tuple[Edit, ...] = ()
 
     @property
@@ -44,3 +55,14 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     line: int
     reason: str
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What reading a project said."""
+
+    files: int
+    trains: bool  # whether a loop that trains was found
+    findings: list[Finding]
+    problems: list[Problem]
+    paced: list[Paced] = []  # what is done only every so many times, where that was asked for
+    recomputing: list[Control] = []  # settings that may make the program compute activations again; likewise

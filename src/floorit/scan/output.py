@@ -10,10 +10,9 @@ from rich.console import Console
 from rich.text import Text
 
 from floorit.language.drawn import SOURCE, drawn
-from floorit.scan.finding import Finding
+from floorit.scan.finding import Finding, Result
 from floorit.scan.heat import Place
 from floorit.scan.rule import Rule
-from floorit.scan.scan import Result
 
 FORMAT = 1  # of the JSON
 

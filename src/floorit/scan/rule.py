@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
 import msgspec
 
+from floorit.declared import Control
 from floorit.scan.configs import Config
 from floorit.scan.edits import Edit, remove
 from floorit.scan.finding import Risk
@@ -33,7 +34,7 @@ class Scene:
             whole.loaders,
             whole.reads,
         )
-        self.tables = whole.tables
+        self.tables, self.origins = whole.tables, whole.origins
 
     def calls(self, place: Place | None = None) -> Iterator[ast.Call]:
         """Every call in the file; of those that run then, if a place is given."""
@@ -117,12 +118,14 @@ class Match:
         edits: tuple[Edit, ...] = (),
         *,
         is_left_out: bool = False,
+        controls: Sequence[Control] = (),
     ) -> None:
         self.node = node  # or the line, in a file of settings
         self.message = message  # else the rule's own
         self.instead = instead  # likewise
         self.edits = edits  # that make the change; none: it is for a person to make
         self.is_left_out = is_left_out  # what is wrong with it is that no program comes there by default
+        self.controls = controls  # settings of the program that it is due to
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,6 +139,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     risk: Risk = "exact"  # what the change may do to results
     fix: str = ""  # the code of the fix that `floorit run` and `try` know it by
     finding: str = ""  # the code of the finding under which a run would show what it costs
+    spares_function: bool = False  # whether what stands instead spares all that the function around it does
     is_tentative: bool = False  # too often wrong, or too little seen, to be said unasked: a run decides
     match: Callable[[Scene], Iterator[Match]]
     match_config: Callable[[Config, Reads], Iterator[Match]] | None = None  # what it finds in a file of settings

@@ -12,9 +12,9 @@ from types import MappingProxyType
 
 import msgspec
 
-from floorit.scan import files
+from floorit.scan import files, paced
 from floorit.scan.configs import Config
-from floorit.scan.finding import WAITS, Finding, Problem
+from floorit.scan.finding import WAITS, Finding, Problem, Result
 from floorit.scan.heat import Place
 from floorit.scan.project import Project
 from floorit.scan.reads import Reads
@@ -27,26 +27,22 @@ from floorit.scan.whole import Whole
 _OF_GPU = (WAITS, "transfer-bound", "launch-bound")  # that a program without one can't have
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What reading a project said."""
-
-    files: int
-    trains: bool  # whether a loop that trains was found
-    findings: list[Finding]
-    problems: list[Problem]
-
-
 def scan(
     paths: Iterable[Path],
     rules: tuple[Rule, ...] = ALL,
     exclude: tuple[str, ...] = (),
     texts: Mapping[Path, str] = MappingProxyType({}),
     processes: int = 1,
+    *,
+    of_run: bool = False,
 ) -> Result:
-    """Of every Python file there; `texts` has what is to be read in the place of some of them, by their whole path."""
+    """Of every Python file there; `texts` has what is to be read in the place of some of them, by their whole path.
+
+    `of_run`: with the settings that a run's costs may be due to.
+    """
     paths = list(paths)
     with _without_collecting():
-        return _scan(paths, rules, exclude, texts, processes)
+        return _scan(paths, rules, exclude, texts, processes, of_run)
 
 
 @contextmanager
@@ -62,7 +58,12 @@ def _without_collecting() -> Iterator[None]:
 
 
 def _scan(
-    paths: list[Path], rules: tuple[Rule, ...], exclude: tuple[str, ...], texts: Mapping[Path, str], processes: int
+    paths: list[Path],
+    rules: tuple[Rule, ...],
+    exclude: tuple[str, ...],
+    texts: Mapping[Path, str],
+    processes: int,
+    of_run: bool,
 ) -> Result:
     sources, problems = [], []
     for path in files.python(paths, exclude):
@@ -88,13 +89,25 @@ def _scan(
     for found, failed in shared(said, [*sources, *others], processes):
         findings += sorted(found, key=lambda finding: (finding.line, finding.column))
         problems += failed
-    return Result(files=len(sources), trains=whole.heat.trains, findings=findings, problems=problems)
+    said_of_all = Result(files=len(sources), trains=whole.heat.trains, findings=findings, problems=problems)
+    return _with_settings(said_of_all, whole) if of_run else said_of_all
 
 
-def of_run(paths: Iterable[str]) -> list[Finding]:
+def of_run(paths: Iterable[str]) -> Result:
     """What there is to say of files that a run was seen in; their names are whole, as in its record."""
-    found = scan([Path(path) for path in paths if Path(path).is_file()]).findings
-    return [msgspec.structs.replace(finding, file=str(whole_path(finding.file)), edits=()) for finding in found]
+    found = scan([Path(path) for path in paths if Path(path).is_file()], of_run=True)
+    findings = [msgspec.structs.replace(one, file=str(whole_path(one.file)), edits=()) for one in found.findings]
+    return msgspec.structs.replace(found, findings=findings)
+
+
+def _with_settings(result: Result, whole: Whole) -> Result:
+    """With what says how often something is done; a fault of ours there must not cost a run its report."""
+    try:
+        return msgspec.structs.replace(result, paced=list(paced.find(whole)), recomputing=paced.recomputing(whole))
+    except Exception as error:
+        reason = f"its settings could not be read: {type(error).__name__}: {error}"
+        problem = Problem(file="", line=1, reason=reason)
+        return msgspec.structs.replace(result, problems=[*result.problems, problem])
 
 
 def _of_file(
@@ -161,6 +174,8 @@ def _finding(file: File, scene: Scene | None, rule: Rule, match: Match) -> Findi
         text=file.lines[line - 1].strip() if line <= len(file.lines) else "",
         function=function,
         finding=rule.finding,
+        spares_function=rule.spares_function,
+        controls=list(match.controls),
         edits=match.edits,
     )
 

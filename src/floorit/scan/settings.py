@@ -136,7 +136,7 @@ class Settings:
 
     def _written_out(self, function: Function, name: str) -> object:
         """The default of a parameter, or what all callers give it by its name or place, whatever else they give."""
-        default = _parameters(function).get(name)
+        default = parameters(function).get(name)
         if default is not None or name not in function.parameters:
             return default.value if default is not None and _is_constant(default) else UNKNOWN
         position = function.parameters.index(name)
@@ -172,7 +172,7 @@ class Settings:
         inside = source.function(node)
         while inside is not None:
             function = self._project.functions[inside]
-            if node.id in _parameters(function):
+            if node.id in parameters(function):
                 return self.parameter(function, node.id, hops)
             inside = source.function(inside)
         return self._imported(source, node, hops)
@@ -190,7 +190,7 @@ class Settings:
         return self._given_as[key]
 
     def _from_callers(self, function: Function, name: str, hops: int) -> object:
-        default = self._worth(function, _parameters(function)[name])
+        default = self._worth(function, parameters(function)[name])
         callers = self._heat.callers.get(function, [])
         if any(has_stars(call) for _, call in callers):
             return UNKNOWN
@@ -348,7 +348,7 @@ def _handed(source: Source) -> Iterator[str]:
                 yield last_word(node)
 
 
-def _parameters(function: Function) -> dict[str, ast.expr | None]:
+def parameters(function: Function) -> dict[str, ast.expr | None]:
     """Each with its default."""
     given = function.node.args
     names = [a.arg for a in (*given.posonlyargs, *given.args)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from floorit.scan.heat import Heat
 from floorit.scan.kinds import Kinds
 from floorit.scan.loaders import Loaders
+from floorit.scan.origins import Origins
 from floorit.scan.programs import Programs
 from floorit.scan.project import Project
 from floorit.scan.reads import Reads
@@ -24,3 +25,4 @@ class Whole:
         self.tables = Tables(project, self.settings, self.programs)
         self.loaders = Loaders(project, self.heat, self.settings, self.programs)
         self.reads = Reads(project, self.heat)
+        self.origins = Origins(project, self.heat)

@@ -118,7 +118,7 @@ class Runner:
         def watch(_: subprocess.Popen[bytes]) -> None:
             watcher.watch()
             memory.look(watcher.pids)
-            sampler.watch()
+            sampler.watch(watcher.pids)
             self._tick()
             if time.monotonic() - started > self.limit:
                 raise _TooLong

@@ -25,6 +25,7 @@ LOW = 32  # rows under which what would wrap is cut
 MARGIN = 4  # columns between them
 BAR = 20  # columns of a full bar
 SMALL = 0.005  # shares under this are left out
+READ = 2**20  # bytes a second from disk: less is not worth a word
 SPARKS, MOST_SPARKS = "▁▂▃▄▅▆▇█", 30
 _FINISHING = "the program has ended, floorit has not"
 _KEYS = "q ends this view; the program goes on"
@@ -183,8 +184,13 @@ def _machine(samples: list[Sample], console: Console) -> list[RenderableType]:
         own = [sample.gpus[at] for sample in samples if at < len(sample.gpus)]
         name = f"GPU {at}" if len(samples[-1].gpus) > 1 else "GPU"
         rows.append(_row(name, " · ".join(_gpu(gpu, own)), _sparks([g.busy for g in own], console)))
-    cores = f"cores {np.mean([sample.cpu for sample in samples]):.0%} busy"
-    rows.append(_row("machine", f"{cores} · {size(samples[-1].memory_free)} of memory free"))
+    parts = [f"cores {np.mean([sample.cpu for sample in samples]):.0%} busy"]
+    for who, used in (("training", _mean(s.training for s in samples)), ("workers", _mean(s.workers for s in samples))):
+        parts += [f"{used:.1f} cores by {who}"] if used is not None else []
+    parts.append(f"{size(samples[-1].memory_free)} of memory free")
+    read = _mean(sample.disk for sample in samples)
+    parts += [f"{size(int(read))}/s from disk"] if read is not None and read > READ else []
+    rows.append(_row("machine", " · ".join(parts)))
     return rows
 
 

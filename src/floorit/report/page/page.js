@@ -8,6 +8,7 @@
   const CURVES = {
     "cores busy": "quiet", "memory free": "loss", "GPU busy (driver)": "forward", "GPU active (counters)": "accent", "SMs busy": "optimizer",
     "tensor cores busy": "data_wait", "GPU power": "other", "GPU power limit": "eval", "GPU memory in use": "grad_sync",
+    "cores of training": "backward", "cores of workers": "checkpoint", "read from disk": "sync", "PCIe to the GPU": "h2d", "PCIe from the GPU": "recompute",
   };
 
   // -- words, as the rest of the report has them
@@ -22,7 +23,7 @@
     return value > 0 ? figures(value * 1e6) + " \u00b5s" : "0";
   }
   const percent = (share) => (100 * share).toFixed(share < 0.0995 ? 1 : 0) + " %";
-  const amount = { share: percent, watts: (v) => figures(v) + " W", bytes: (v) => figures(v / 2 ** 30) + " GiB" };
+  const amount = { share: percent, watts: (v) => figures(v) + " W", bytes: (v) => figures(v / 2 ** 30) + " GiB", cores: (v) => figures(v), rate: (v) => figures(v / 2 ** 20) + " MiB/s" };
   const safe = (text) => echarts.format.encodeHTML(String(text));
   const dot = (name) => `<span style="display:inline-block;width:.7em;height:.7em;border-radius:2px;margin-right:.4em;background:${colour(name)}"></span>`;
   const line = (name, left, right) => `<div style="display:flex;gap:1.2em;justify-content:space-between"><span>${name ? dot(name) : ""}${safe(left)}</span><b>${safe(right)}</b></div>`;
@@ -180,7 +181,7 @@
 
   // -- the machine over time
 
-  const UNITS = [["share", "share"], ["watts", "power"], ["bytes", "memory"]];
+  const UNITS = [["share", "share"], ["cores", "cores"], ["watts", "power"], ["bytes", "memory"], ["rate", "bytes a second"]];
   const GRID = 118; // pixels of each
   const units = () => UNITS.filter(([unit]) => data.samples.curves.some((curve) => curve.unit === unit));
   function samplesOption() {

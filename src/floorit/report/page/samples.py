@@ -20,6 +20,15 @@ _OF_GPU: tuple[tuple[str, str, Callable[[GpuSample], float | None]], ...] = (
     ("GPU power", "watts", lambda gpu: gpu.power),
     ("GPU power limit", "watts", lambda gpu: gpu.power_limit),
     ("GPU memory in use", "bytes", lambda gpu: gpu.memory),
+    ("PCIe to the GPU", "rate", lambda gpu: gpu.received),
+    ("PCIe from the GPU", "rate", lambda gpu: gpu.sent),
+)
+_OF_MACHINE: tuple[tuple[str, str, Callable[[Sample], float | None]], ...] = (
+    ("cores busy", "share", lambda sample: sample.cpu),
+    ("cores of training", "cores", lambda sample: sample.training),
+    ("cores of workers", "cores", lambda sample: sample.workers),
+    ("memory free", "bytes", lambda sample: float(sample.memory_free)),
+    ("read from disk", "rate", lambda sample: sample.disk),
 )
 
 
@@ -27,7 +36,7 @@ class Curve(msgspec.Struct, frozen=True):
     """One quantity over time. None: it was not told then."""
 
     name: str
-    unit: str  # share, watts or bytes
+    unit: str  # share, cores, watts, bytes or (bytes a second) rate
     values: list[float | None]
 
 
@@ -44,19 +53,16 @@ def examine(samples: list[Sample], started: float) -> Samples | None:
     if len(samples) < 2:
         return None
     width = math.ceil(len(samples) / MOST_POINTS)
-    curves = [
-        _curve("cores busy", "share", [s.cpu for s in samples], width),
-        _curve("memory free", "bytes", [float(s.memory_free) for s in samples], width),
-    ]
+    curves = [_curve(name, unit, [read(s) for s in samples], width) for name, unit, read in _OF_MACHINE]
     device = _busiest(samples)
     if device is not None:
         of_gpu = [next((gpu for gpu in s.gpus if gpu.uuid == device), None) for s in samples]
         for name, unit, read in _OF_GPU:
             values = [read(gpu) if gpu is not None else None for gpu in of_gpu]
-            if any(value is not None for value in values):
-                curves.append(_curve(name, unit, values, width))
+            curves.append(_curve(name, unit, values, width))
+    known = [curve for curve in curves if any(value is not None for value in curve.values)]
     at = _binned([s.at - started for s in samples], width)
-    return Samples(at=[round(moment or 0.0, 2) for moment in at], width=width, curves=curves)
+    return Samples(at=[round(moment or 0.0, 2) for moment in at], width=width, curves=known)
 
 
 def _busiest(samples: list[Sample]) -> str | None:

@@ -106,7 +106,8 @@ def values(report: Report, run: RunFile, seen: Seen) -> dict[str, Any]:
 def _advised(report: Report) -> dict[str, Any]:
     """What was found and what to do."""
     told = {"set_to": findings.set_to, "promise": findings.promise, "weight": findings.weight}
-    told |= {"in_brief": findings.in_brief, "around": around, "takes": findings.takes, "inside": inside}
+    told |= {"in_brief": findings.in_brief, "around": around, "where_to_change": findings.where_to_change}
+    told |= {"takes": findings.takes, "inside": inside}
     if not report.findings:
         return {**told, "first": None, "is_out_of_memory": False, "advice": [], "nothing": None, "in_vain": []}
     first, advice = report.findings[0], findings.chosen(report.findings, MOST_ADVICE)

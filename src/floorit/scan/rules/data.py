@@ -95,9 +95,10 @@ def _never_read(scene: Scene) -> Iterator[Match]:
         inside = scene.source.function(call)
         if inside is None or not any(_asks_for(part, path.id) for part in ast.walk(inside)):
             continue
-        end = _end_of(scene, scene.project.set_once(scene.source, path, path.id))
-        if end and not end.endswith(added):
-            yield Match(call)
+        last = _last_part(scene.project.set_once(scene.source, path, path.id))
+        end = scene.settings.value(scene.source, last)
+        if last is not None and isinstance(end, str) and end and not end.endswith(added):
+            yield Match(call, controls=scene.origins.of(scene.source, last))
 
 
 def _asks_for(node: ast.AST, name: str) -> bool:
@@ -108,18 +109,15 @@ def _asks_for(node: ast.AST, name: str) -> bool:
     return isinstance(asked, ast.Name) and asked.id == name
 
 
-def _end_of(scene: Scene, node: ast.AST | None) -> str:
-    """How a path ends, as far as the text tells; nothing where it does not."""
+def _last_part(node: ast.AST | None) -> ast.AST | None:
+    """What a path ends with, as far as the text tells."""
     if isinstance(node, ast.Call) and last_word(node.func) in ("join", "Path", "str", "joinpath", "with_suffix"):
-        return _end_of(scene, node.args[-1]) if node.args and not node.keywords else ""
+        return _last_part(node.args[-1]) if node.args and not node.keywords else None
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Div)):
-        return _end_of(scene, node.right)
+        return _last_part(node.right)
     if isinstance(node, ast.JoinedStr):
-        return _end_of(scene, node.values[-1]) if node.values else ""
-    if isinstance(node, ast.FormattedValue):
-        node = node.value
-    value = scene.settings.value(scene.source, node)
-    return value if isinstance(value, str) else ""
+        return _last_part(node.values[-1]) if node.values else None
+    return node.value if isinstance(node, ast.FormattedValue) else node
 
 
 # -- whose samples ----------------------------------------------------------------------------------------------
@@ -371,6 +369,7 @@ RULES = (
         costs="`numpy.save` adds .npy: every sample is made again, and written again, each time",
         instead="end the name in .npy (.npz for `numpy.savez`)",
         finding="input-bound",
+        spares_function=True,
         match=_never_read,
     ),
     Rule(
