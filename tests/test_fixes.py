@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import simulation
 from rich.console import Console, Group
+from rich.text import Text
 from simulation import Program
 
 from floorit import plan
@@ -158,7 +159,7 @@ GAINS = [
     ("compile", known(LAUNCHING), 1.3, 2.5),
     ("fused", known(LAUNCHING), 1.01, 1.2),
     ("fused", known(CPU.but(host={**TRAIN, "optimizer": 0.037}), settings={"optimizer": "AdamW"}), 1.4, 1.8),
-    ("anomaly", known(CPU, settings={"anomaly_detection": True}, shares={"debug-left-on": 0.5}), 2.0, 2.0),
+    ("anomaly", known(CPU, settings={"anomaly_detection": True}, shares={"debug-left-on": 0.5}), 3.3, 3.4),
     ("launch-blocking", known(GPU, settings={"CUDA_LAUNCH_BLOCKING": "1"}), 1.0, 2.0),
     ("sync-off", known(GPU.but(gpu={"forward": 0.02, "backward": 0.01}, syncs=10)), 1.1, 2.0),
     ("log-every", known(CPU.but(host={**TRAIN, "logging": 0.037}), shares={"logging-bound": 0.5}), 1.7, 2.0),
@@ -429,7 +430,9 @@ def test_a_healthy_program_is_promised_nothing(code: str, of: Known) -> None:
 def test_the_terminal_says_what_to_do_and_what_not() -> None:
     of = known(STARVED, where=[line(0.9)], loader={"busy_share": 1.0})
     drawn = Console(width=100, record=True, file=io.StringIO())
-    drawn.print(Group(*findings.render(plan.advise([finding("input-bound")], of))))
+    drawn.print(
+        Group(*findings.render(plan.advise([finding("input-bound")], of), lambda best: [Text(f"of {len(best)}")]))
+    )
     text = drawn.export_text()
     assert "what to do" in text
     assert "workers=8" in text
@@ -439,6 +442,27 @@ def test_the_terminal_says_what_to_do_and_what_not() -> None:
         text.split()
     )
     assert "would not help  prefetch: the workers are 100% busy" in text
+    assert "prove it        of 3" in text
+
+
+@pytest.mark.parametrize("code", ["workers", "decode-cache"])
+def test_no_change_to_the_data_path_gains_more_than_its_absence(code: str) -> None:
+    of = known(STARVED, where=[line(0.9)], loader={"busy_share": 1.0})
+    alone = said(code, of)
+    assert isinstance(alone, Estimate)
+    most = (1 + alone.low) / 2
+    capped = said(code, msgspec.structs.replace(of, without_data=of.needs.step / most))
+    assert capped == Estimate(value=most, low=most, high=most, n=alone.n)
+    roomy = said(code, msgspec.structs.replace(of, without_data=of.needs.step / (2 * alone.high)))
+    assert roomy == alone
+
+
+def test_of_anomaly_detection_more_than_its_traces_goes_but_never_all_of_the_step() -> None:
+    for share in (0.1, 0.5, 0.9):
+        found = said("anomaly", known(CPU, settings={"anomaly_detection": True}, shares={"debug-left-on": share}))
+        assert isinstance(found, Estimate)
+        assert found.low == pytest.approx(1 / (1 - share))
+        assert found.low < found.value <= found.high <= 2.001 * found.low
 
 
 def test_each_blocking_call_has_its_gain() -> None:

@@ -13,6 +13,7 @@ from conftest import FLOORIT, PYTHON, clean_environment
 from floorit.analyse import floor, iterations
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.ledger import Entry, Ledger
+from floorit.analyse.needs import Loader, Needs, Range
 from floorit.events import read_record
 
 SCRIPT = """
@@ -210,6 +211,36 @@ def test_without_a_second_run_the_rung_is_an_estimate() -> None:
         ("without data", 0.35, True),
     ]
     assert found.gap == pytest.approx(1 / 0.35)
+
+
+def needs(of: Ledger, **more: Any) -> Needs:
+    host = {entry.phase: entry.seconds for entry in of.entries}
+    loader = Loader(workers=1, work=Range(0.9, 0.9, 0.9), receive=0.0, ahead=1.5)
+    facts = {"cores": 2.0, "threads": Range(1.0, 1.0, 1.0), "loader": loader, "eval_waits": 0.5, **more}
+    step = {"step": of.mean, "n": 40, "spread": 0.0, "host": host, "device": {}, "gpu": None, "idle": None}
+    return Needs(**{**step, "copies_alone": 0.0, "passes": 0.1, "evals": 0.1, **facts})
+
+
+def test_the_estimate_may_be_shorter_by_what_an_evaluation_waits_for_data_and_by_the_workers_cores() -> None:
+    found = floor.ladder(FIRST, None, None, None, needs=needs(FIRST))
+    assert found.rungs[1].seconds == pytest.approx(0.35)
+    assert found.least_without_data == pytest.approx(0.35 - 0.5 * 0.04)
+    assert (found.gap, found.most) == pytest.approx((1 / 0.35, 1 / 0.33))
+    crowded = floor.ladder(FIRST, None, None, None, needs=needs(FIRST, threads=Range(1.0, 1.4, 2.0)))
+    taken = (0.9 + 2.0) / 2  # cores, of two
+    assert crowded.least_without_data == pytest.approx(0.3 / taken + 0.02 + 0.01)
+
+
+def test_what_a_second_run_has_measured_is_no_range() -> None:
+    found = floor.ladder(FIRST, None, ledger(forward=0.11, backward=0.19), None, needs=needs(FIRST))
+    assert found.least_without_data == found.rungs[1].seconds == pytest.approx(0.35)
+    assert found.most == found.gap
+
+
+def test_of_several_ranks_how_much_shorter_it_may_be_is_not_known() -> None:
+    found = floor.ladder(FIRST, None, None, None, of_ranks=0.2, needs=needs(FIRST))
+    assert found.least_without_data is None
+    assert found.most == found.gap == pytest.approx(1 / 0.8)
 
 
 def test_of_a_second_run_evaluation_and_checkpoints_are_the_first_ones() -> None:

@@ -207,7 +207,7 @@ def test_effects_on_the_peak():
     assert effects["optimizer-8bit", None] == -round(4 * WEIGHT * (1 - (1 + 1 / 64) / 4))
     assert effects["accumulate", "2"] == WEIGHT  # one of two gradients was not there yet
     assert effects["amp", "bf16"] < 0
-    assert ("recompute", "false") not in effects
+    assert ("recompute", "off") not in effects
 
 
 def test_a_worse_step_than_the_watched_is_a_row_of_its_own():

@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "events": {"packing", "patterns", "player", "qualnames", "record", "replay", "tables"},
     "condense": {"events", "packing", "record", "replay", "tables"},
     "cores": set(),
+    "outlay": set(),
     "truth": {"stats"},
     "hardware": set(),
     "vitals": set(),
@@ -43,7 +44,7 @@ MAY_IMPORT = {
     "plan": {"analyse", "diagnose", "fixes", "stats"},
     "report": {
         *("analyse", "declared", "diagnose", "events", "fixes", "hardware", "language", "plan"),
-        *("runfile", "stats", "truth", "record", "vitals"),
+        *("outlay", "runfile", "stats", "truth", "record", "vitals"),
     },
     "compare": {"analyse", "events", "fixes", "hardware", "language", "report", "runfile", "stats"},
     "watch": {"analyse", "declared", "events", "language", "report", "runfile", "stats", "vitals"},
@@ -57,7 +58,7 @@ MAY_IMPORT = {
     "floorrun": {"analyse", "events", "launch", "live", "rates", "record", "replay", "runfile", "sandbox"},
     "trial": {
         *("analyse", "declared", "events", "fixes", "hardware", "language", "launch", "live"),
-        *("record", "report", "runfile", "sandbox", "stats", "telemetry", "vitals"),
+        *("outlay", "record", "report", "runfile", "sandbox", "stats", "telemetry", "vitals"),
     },
     "live": {"analyse", "events", "language", "replay", "record"},
     "recipe": {"fixes"},
@@ -77,7 +78,7 @@ MAY_IMPORT = {
         ),
     },
     "demo": {"language", "truth"},
-    "commandline": {"__init__", "demo", "fixes", "language", "trial", "truth", "tune"},
+    "commandline": {"__init__", "demo", "fixes", "language", "outlay", "trial", "truth", "tune"},
     "cli": {
         "analyse",
         "commandline",

@@ -152,7 +152,12 @@ SILENT = (
 PARTS = {
     *("Where a {0}'s time went, in ms", "where a {0}'s time went", "leaves it open", "before the last change"),
     *("{0}: B is {1}x as fast {2}", "unclear: B is {0}x as fast {1}; one run of each cannot tell that from 1"),
-    *("{0}; without it{1} at most {2}x faster", "a run takes {0}; {1} against it as it is:"),
+    *("{0}; if it took no time: {1}", "a run takes {0}; {1} against it as it is:", "takes {0}; nothing is edited"),
+    "{0}, without waiting for data a step would be {1}x as fast{2}",
+    *("without it, and without what waits for it,", "a step would take {0} instead of {1}"),
+    "without it, and without what else batches cost (pauses between epochs, evaluation, cores),",
+    *("both together have cores for about", "beside the training about", "in the dataset"),
+    *("in the floor the GPU never waits: its own work stays in it", "the losses differ from backward pass {0} on, {1}"),
 }
 MAY_BE_MISSING = 0.02  # of the sentences: a text may be a few days older than what is said for it
 

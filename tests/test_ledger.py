@@ -11,7 +11,7 @@ from test_iterations import Rows
 from floorit.analyse import handover, iterations, ledger, series
 from floorit.analyse.input import _leading_to_training, _looks
 from floorit.analyse.ledger import heaviest
-from floorit.events import Process, Sample
+from floorit.events import Place, Process, Sample
 from floorit.record import wire
 from floorit.replay import OPTIMIZER_STEP
 
@@ -72,6 +72,12 @@ def test_the_loop_that_asks_for_a_batch_does_not_make_it() -> None:
     found = heaviest([collates] * 3 + [reads], besides=training)
     assert found is not None
     assert (found.function, found.share, found.whole, found.looks) == ("read", 0.25, 0.25, 4)
+
+
+def test_what_is_frozen_into_python_counts_but_has_no_line() -> None:
+    frozen = Sample(1.0, wire.DATA_WAIT, 1, user=None, leaf=Place("<frozen os>", 760, "decode", "stdlib"))
+    found = ledger.lines([frozen, *[seen(1.0, wire.DATA_WAIT, 1, "data.py:7@read")] * 3])
+    assert [(at.file, at.share) for at in found] == [("data.py", pytest.approx(0.75))]
 
 
 def test_the_evaluations_batches_are_not_the_training_loaders() -> None:

@@ -746,8 +746,8 @@ def test_each_is_one_line_on_the_terminal() -> None:
     lines = terminal_overrides.render(find({"workers": 8, "fused": True, "pin": True}, [told], []))
     assert [str(line) for line in lines] == [
         "fix workers=8 in force; the program asks for 0 at train.py:7",
-        "fix fused=true not met: the program never did what it would change",
-        "fix pin=true failed (torch finds no accelerator)",
+        "fix fused=on not met: the program never did what it would change",
+        "fix pin=on failed (torch finds no accelerator)",
     ]
 
 

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from floorit import outlay
 from floorit.stats import Estimate
 from floorit.trial import conduct, statistics
 from floorit.trial.arms import AS_IS, Arm
@@ -195,8 +196,8 @@ def test_the_budget_is_kept_and_the_noise_is_measured():
     state.pilot = run(state.base)
     conduct.conduct(state, run, lambda state: None, budget=100.0, dice=random.Random(0), told=lambda text: None)
     assert state.seconds() <= 100.0
-    assert len(state.alike) == conduct.ALIKE
-    assert [round.order for round in state.alike] == [[AS_IS, AS_IS]] * conduct.ALIKE
+    assert len(state.alike) == outlay.ALIKE
+    assert [round.order for round in state.alike] == [[AS_IS, AS_IS]] * outlay.ALIKE
 
 
 def test_where_time_is_spared_an_arm_without_a_gain_is_left():
@@ -258,4 +259,4 @@ def test_a_try_that_was_interrupted_goes_on_where_it_was():
     conduct.conduct(state, again, lambda state: None, **asked)
     assert kept
     assert state.rounds[: len(kept)] == kept
-    assert len(state.alike) == conduct.ALIKE_MOST
+    assert len(state.alike) == outlay.ALIKE_MOST

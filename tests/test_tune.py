@@ -194,7 +194,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     shares = [SimpleNamespace(what="training", seconds=90.0), SimpleNamespace(what=START, seconds=10.0)]
     job = SimpleNamespace(seconds=estimate(100.0), shares=shares, steps_per_epoch=10_000)
     made.run = SimpleNamespace(steady=True, stopped=True)
-    made.report = SimpleNamespace(floor=SimpleNamespace(gap=1.5), findings=[finding], job=job, run=made.run)
+    made.report = SimpleNamespace(
+        floor=SimpleNamespace(gap=1.5, takes_only_data=False), findings=[finding], job=job, run=made.run
+    )
     monkeypatch.setattr(search.build, "build", lambda folder: made.report)
     monkeypatch.setattr(tuning, "_with_patch", lambda result, folder, search: result)  # there is no program here
     return made

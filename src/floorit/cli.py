@@ -67,6 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _dispatch(given: list[str]) -> int:
     parser = commandline.parser()
+    commandline.check_verb(given, _VERBS)
     own, command = commandline.split(given)
     options = parser.parse_args(own)
     options.command = command

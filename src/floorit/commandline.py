@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
 
-from floorit import __version__, demo, language
+from floorit import __version__, demo, language, outlay
 from floorit.errors import UsageError
 from floorit.fixes import asked, values
 from floorit.trial.arms import RISKS
@@ -14,7 +17,7 @@ from floorit.truth import SCALES
 from floorit.tune.candidates import GOALS
 
 FOLDER = "floorit-runs"
-BUDGET, SEARCH_BUDGET = "5m", "10m"  # of a try, of a search
+BUDGET, SEARCH_BUDGET = f"{outlay.BUDGET / 60:g}m", "10m"  # of a try, of a search
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 # Verbs that a command follows, with their options that take a value.
 _TAKE_VALUES = {
@@ -24,6 +27,8 @@ _TAKE_VALUES = {
 }
 # Verbs that write a page where `--html` asks for it: their options that take a value, and how many folders they need.
 _PAGED = {"report": ({"--warmup", "--trace", "--lang"}, 1), "compare": ({"--fail-if", "--lang"}, 2)}
+# How a command begins that a person would have run.
+_SCRIPTS, _LAUNCHERS = (".py", ".sh"), ("python", "torchrun", "accelerate", "bash", "deepspeed")
 _Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 _RUN_EXAMPLES = """\
@@ -158,6 +163,17 @@ def _without_file(given: list[str]) -> list[str]:
     return given if is_file else [*given[:at], "--html=", *given[at + 1 :]]
 
 
+def check_verb(given: list[str], verbs: Iterable[str]) -> None:
+    """UsageError for a first word that is none of ours, with what was likely meant."""
+    if not given or given[0].startswith("-") or given[0] in verbs:
+        return
+    first, *rest = given
+    near = difflib.get_close_matches(first, verbs, n=1)
+    is_command = Path(first).suffix in _SCRIPTS or Path(first).name.startswith(_LAUNCHERS)
+    meant = [*near, *rest] if near and not is_command else ["run", *given]
+    raise UsageError(f"there is no command {first!r}; did you mean `{shlex.join(['floorit', *meant])}`?")
+
+
 def parser() -> argparse.ArgumentParser:
     """Of our own words; `verb` says which is meant."""
     whole = argparse.ArgumentParser(
@@ -201,7 +217,13 @@ def _add_run(verbs: _Verbs) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_out(run)
-    run.add_argument("--steps", type=_positive, metavar="N", help="end the program, cleanly, soon after N steady steps")
+    run.add_argument(
+        "--steps",
+        type=_positive,
+        metavar="N",
+        help="end the program, cleanly, soon after N steady steps; warm-up, steps that are watched and those of about a"
+        " second, until it is heard, come on top",
+    )
     run.add_argument(
         "--floor",
         action="store_true",

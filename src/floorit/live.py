@@ -18,6 +18,7 @@ from floorit.language import said
 from floorit.record import wire
 
 REFRESH = 1.0  # seconds between two states of the line on a terminal
+EPOCH = 10.0  # seconds: of one that is shorter, the time left is old before it is read
 PLAIN = 30.0  # seconds between two plain lines
 SHARE = 0.02  # of the time that may go into lines: a run of days has many steps to count
 RECENT = 50  # iterations the line looks at
@@ -167,7 +168,8 @@ class Live:
         if not length:
             return None
         done = int(((rows["iterator"] == this["id"]) & (rows["opened"] == replay.BATCH)).sum())
-        return f"{max(length - done, 0) * pace:.0f} s left in this epoch" if done <= length else None
+        is_told = done <= length and length * pace >= EPOCH
+        return f"{max(length - done, 0) * pace:.0f} s left in this epoch" if is_told else None
 
 
 def _is_settled(current: iterations.Iterations) -> bool:

@@ -101,7 +101,7 @@ def _advised(finding: Finding, weighed: Iterable[tuple[Fix, Estimate | str]], kn
     ]
     fixes = sorted((_advice(fix, said, finding, known) for said, fix in answers), key=_promised, reverse=True)
     rewrite = _rewrite(finding, known)
-    return msgspec.structs.replace(finding, fixes=fixes, rewrite=rewrite, bound=_most(finding.bound, fixes, rewrite))
+    return msgspec.structs.replace(finding, fixes=fixes, rewrite=rewrite, bound=_most(finding, fixes, rewrite, known))
 
 
 def _promised(fix: FixAdvice) -> float:
@@ -145,12 +145,18 @@ def _line_of(habit: Habit) -> Line:
     return Line(file=habit.file, line=habit.line, function=habit.function, share=habit.share)
 
 
-def _most(bound: float | None, fixes: list[FixAdvice], rewrite: Rewrite | None) -> float | None:
-    """What is done against a cost may free more than the cost itself: cores, and time between passes."""
-    if bound is None:
+def _most(finding: Finding, fixes: list[FixAdvice], rewrite: Rewrite | None, known: Known) -> float | None:
+    """What is done against a cost may free more than the cost itself: cores, and time between passes.
+
+    Of the data path it is known how much that may be.
+    """
+    if finding.bound is None:
         return None
     gains = [gain.high for fix in fixes for gain in (fix.speedup, fix.in_program) if gain is not None]
-    return max([bound, *gains, *([rewrite.gone.high] if rewrite is not None else [])])
+    most = max([*gains, *([rewrite.gone.high] if rewrite is not None else [])], default=1.0)
+    if most > finding.bound and finding.code == "input-bound" and known.without_data:
+        return max(known.needs.step / known.without_data, most)
+    return max(finding.bound, most)
 
 
 def _at_most(gain: Estimate, bound: float | None) -> Estimate:
@@ -177,7 +183,10 @@ def _rewrite(finding: Finding, known: Known) -> Rewrite | None:
     whole = share(function.whole, function.looks)
     halved, gone = (_at_most(_with_less(phase, whole, part, known), finding.bound) for part in (0.5, 1.0))
     paced = (known.controls or {}).get(finding.code, [])
-    return Rewrite(where=_line(function), halved=halved, gone=gone, controls=paced) if gone.high > CLAIMED else None
+    if gone.high <= CLAIMED:
+        return None
+    of_step = function.whole * known.share(phase) if phase is not None else None
+    return Rewrite(where=_line(function), share=of_step, halved=halved, gone=gone, controls=paced)
 
 
 def _line(function: Function) -> Line:
@@ -195,8 +204,9 @@ def _with_less(phase: str | None, whole: Estimate, part: float, known: Known) ->
 
     def without(of: float) -> Estimate:
         left = 1 - of * part
-        change = Change(phases={phase: left}) if phase is not None else Change(loader=Range(left, left, left))
-        return gain(known.needs, change)
+        if phase is not None:
+            return gain(known.needs, Change(phases={phase: left}))
+        return known.gain_of_data(Change(loader=Range(left, left, left)))
 
     least, likely, most = map(without, (whole.low, whole.value, whole.high))
     return msgspec.structs.replace(likely, low=least.low, high=most.high)

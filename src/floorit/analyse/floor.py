@@ -6,9 +6,11 @@ from itertools import accumulate
 
 import msgspec
 
+from floorit.analyse import stepmodel
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.ledger import Ledger
 from floorit.analyse.limit import Limit
+from floorit.analyse.needs import Needs
 from floorit.stats import seconds as words
 
 STEP, WITHOUT_DATA, WITHOUT_WAITING, LIMIT = "step", "without data", "without waiting", "physical limit"
@@ -23,6 +25,7 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     how: str
     estimate: bool = False  # worked out from the ledger, not measured
+    least: float | None = None  # seconds that an estimate may be as short as; None: that is not known
 
 
 class Floor(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +40,22 @@ class Floor(msgspec.Struct, frozen=True, kw_only=True):
         """Seconds of a step without its data path; None where that is only an estimate."""
         return next((r.seconds for r in self.rungs if r.name == WITHOUT_DATA and not r.estimate), None)
 
+    @property
+    def least_without_data(self) -> float | None:
+        """Seconds that no change to the data path can make a step shorter than; None where they are not known."""
+        return self.without_data or next((r.least for r in self.rungs if r.name == WITHOUT_DATA), None)
+
+    @property
+    def takes_only_data(self) -> bool:
+        """Whether nothing is known of a step but what it is without its data: there is no GPU, or none was watched."""
+        return all(rung.name != WITHOUT_WAITING for rung in self.rungs)
+
+    @property
+    def most(self) -> float:
+        """The gap, if the lowest rung above the physical limit is as short as it may be."""
+        lowest = [rung for rung in self.rungs if rung.name != LIMIT][-1]
+        return self.rungs[0].seconds / lowest.least if lowest.least else self.gap
+
 
 def ladder(
     ledger: Ledger,
@@ -45,37 +64,52 @@ def ladder(
     floor_gpu: Gpu | None,
     limit: Limit | None = None,
     of_ranks: float | None = None,
+    needs: Needs | None = None,
 ) -> Floor:
     """From the run as it was and, where there is one, from the run without its data path.
 
-    `of_ranks` is what a step would be shorter by if no rank waited for data, where several go in step.
+    `of_ranks` is what a step would be shorter by if no rank waited for data, where several go in step. `needs` says
+    how much shorter an estimate may be.
 
     Where nothing is to be had between two rungs, the lower may have been measured a little higher: it is as high then.
     """
     rungs = [Rung(name=STEP, seconds=ledger.mean, how="mean of the steady steps, with what lies between them")]
     busy = _busy(floor_gpu) or _busy(gpu)
     if floor is None:
-        rungs.append(_estimated(ledger, busy or 0.0, _uploads(gpu) or 0.0, of_ranks))
+        rungs.append(_estimated(ledger, busy or 0.0, _uploads(gpu) or 0.0, of_ranks, needs))
     else:
         rungs.append(_measured(ledger, floor, _uploads(floor_gpu) or 0.0))
     if busy is not None:
         how = "the GPU's busy time of a step, by the kernel window; copies from the host by themselves left out"
         rungs.append(Rung(name=WITHOUT_WAITING, seconds=busy, how=how))
     heights = accumulate((rung.seconds for rung in rungs), min)
-    rungs = [msgspec.structs.replace(rung, seconds=seconds) for rung, seconds in zip(rungs, heights, strict=True)]
+    rungs = [_lowered(rung, seconds) for rung, seconds in zip(rungs, heights, strict=True)]
     lowest = rungs[-1].seconds
     if limit is not None:
         rungs.append(Rung(name=LIMIT, seconds=limit.seconds, how=limit.how))
     return Floor(rungs=rungs, gap=ledger.mean / lowest if lowest else 1.0, limit=limit)
 
 
-def _estimated(ledger: Ledger, busy: float, uploads: float, of_ranks: float | None) -> Rung:
-    """The GPU works while the host waits for data, so what it needs stays when the wait is gone."""
+def _lowered(rung: Rung, seconds: float) -> Rung:
+    """A rung no higher than so many seconds."""
+    least = min(rung.least, seconds) if rung.least is not None else None
+    return msgspec.structs.replace(rung, seconds=seconds, least=least)
+
+
+def _estimated(ledger: Ledger, busy: float, uploads: float, of_ranks: float | None, needs: Needs | None) -> Rung:
+    """The GPU works while the host waits for data, so what it needs stays when the wait is gone.
+
+    It is the most that the step would take: without workers beside it, the loop may have more of the cores.
+    """
     waited = ledger.seconds(*_DATA) if of_ranks is None else of_ranks
     seconds = max(ledger.mean - waited - uploads, busy)
     whose = "its waiting" if of_ranks is None else "what the slowest rank is slower by for waiting"
-    how = f"the step less {whose} for data and for the loader to start, and no less than the GPU's work"
-    return Rung(name=WITHOUT_DATA, seconds=seconds, how=how + _less(uploads), estimate=True)
+    how = f"the step less {whose} for data and for the loader to start"
+    how += ", and no less than the GPU's work" if busy else ""
+    least = None
+    if needs is not None and of_ranks is None:
+        least = min(max(stepmodel.without_data(needs) - uploads, busy), seconds)
+    return Rung(name=WITHOUT_DATA, seconds=seconds, how=how + _less(uploads), estimate=True, least=least)
 
 
 def _measured(ledger: Ledger, floor: Ledger, uploads: float) -> Rung:

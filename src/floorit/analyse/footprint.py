@@ -273,7 +273,7 @@ def _effects(
     kept = line.kept()
     if kept.any():
         how = "what was seen to be computed again, kept instead"
-        found.append(Effect(code="recompute", value="false", bytes=model.more(kept), how=how))
+        found.append(Effect(code="recompute", value="off", bytes=model.more(kept), how=how))
     gradients = line.of(timeline.GRADIENTS)
     if len(gradients):
         absent = gradients.max() - gradients

@@ -103,7 +103,7 @@ def describe(
     pinned = bool(loader["pin"]) and bool(len(process.device))
     own = [u for u in usage or [] if u.pid in pids]
     needs = costs(fetches, own, process, None if pinned else receive, in_process=not loader["workers"])
-    watched = watched_batches(process, shared, begin)
+    watched = watched_batches(process, shared, begin, in_item)
     length = loader["length"]
     shapes = _shapes(process, loader["id"])
     training = _leading_to_training(process)
@@ -139,15 +139,21 @@ def describe(
     )
 
 
-def watched_batches(process: Process, shared: Process | None, begin: float = 0.0) -> Watched | None:
-    """What was seen of operations on images, where the training loader's batches are made."""
+def watched_batches(
+    process: Process, shared: Process | None, begin: float = 0.0, in_item: float = 1.0
+) -> Watched | None:
+    """What was seen of operations on images, where the training loader's batches are made.
+
+    `in_item`: samples that the dataset returns at once.
+    """
     trained = process.trained_iterators()
     loader = next(iter(process.loaders_of(trained)), None)
     source = shared if loader is not None and loader["workers"] else process
     if loader is None or source is None:
         return None
     makers = _makers(process, loader)
-    return find_operations([note for note in source.operations if note["pid"] in makers], begin)
+    own = [note for note in source.operations if note["pid"] in makers]
+    return find_operations([{**note, "samples": note["samples"] * in_item} for note in own], begin)
 
 
 def _makers(process: Process, loader: dict[str, Any]) -> set[int]:

@@ -40,6 +40,7 @@ ENOUGH_LOOKS = 20  # at the stack: fewer are said to be few
 _EVAL = wire.PHASES.index("eval")
 # What follows the last iteration is the program's end, not training, but for what has a name of its own.
 _NAMED = [wire.PHASES.index(name) for name in ("logging", "checkpoint", "epoch_gap", "eval")]
+_FROZEN = "<frozen "
 _COMPREHENSIONS = re.compile(r"(\.<locals>)?\.?<(listcomp|setcomp|dictcomp|genexpr)>")
 
 
@@ -259,15 +260,18 @@ def _without_marks(marked: Floats, longer: Floats, length: float) -> Floats:
 
 
 def lines(samples: Iterable[Sample], most: int = MOST_LINES) -> list[Line]:
-    """The source lines that were found most often."""
+    """The source lines that were found most often. What is frozen into Python has no line that could be shown."""
     found: dict[tuple[str, int, str], dict[str | None, float]] = {}
+    frozen = 0.0
     for sample in samples:
         place = sample.user or sample.leaf
-        if place is not None:
+        if place is not None and place.file.startswith(_FROZEN):
+            frozen += sample.weight
+        elif place is not None:
             inner = found.setdefault((place.file, place.line, place.function), {})
             inside = _inside(sample)
             inner[inside] = inner.get(inside, 0.0) + sample.weight
-    total = sum(sum(inner.values()) for inner in found.values())
+    total = frozen + sum(sum(inner.values()) for inner in found.values())
     largest = sorted(found.items(), key=lambda item: -sum(item[1].values()))[:most]
     return [
         Line(

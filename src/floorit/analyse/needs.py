@@ -33,7 +33,7 @@ _ALIKE = 0.5
 # Of a step: the wait for data must be more for the loader to be what limits it.
 STARVED = 0.02
 # Where a line that takes batches from workers is found waiting for them.
-_WAITING_FOR_WORKERS = ("_PollLikeSelector.select", "Condition.wait", "Connection._recv", "wait")
+WAITING_FOR_WORKERS = ("_PollLikeSelector.select", "Condition.wait", "Connection._recv", "wait")
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -239,4 +239,4 @@ def _loader(
 
 def _eval_waits(ledger: Sequence[Entry]) -> float:
     lines = [line for entry in ledger if entry.phase == "eval" for line in entry.where]
-    return min(sum(line.share for line in lines if line.inside in _WAITING_FOR_WORKERS), 1.0)
+    return min(sum(line.share for line in lines if line.inside in WAITING_FOR_WORKERS), 1.0)

@@ -147,7 +147,7 @@ def _hashable(flag: Any) -> Any:
     return tuple(flag) if isinstance(flag, list) else flag
 
 
-def _operation(name: str, flag: Any, notes: Sequence[dict[str, Any]], made: float, samples: int) -> Operation:
+def _operation(name: str, flag: Any, notes: Sequence[dict[str, Any]], made: float, samples: float) -> Operation:
     own = [[call for call in note["calls"] if (call[0], _hashable(call[1])) == (name, flag)] for note in notes]
     calls = [call for several in own for call in several]
     pairs = zip(own, notes, strict=True)

@@ -73,6 +73,15 @@ def bound(needs: Needs, change: Change, *, alone: bool = False) -> float:
     return _speedup(needs, saved + waited)
 
 
+def without_data(needs: Needs) -> float:
+    """The least seconds that a step may take without its data path.
+
+    The loop has the cores that workers took, and an evaluation does not wait for its own loader either.
+    """
+    change = Change(phases={"data_wait": 0.0, "epoch_gap": 0.0, "eval": 1 - needs.eval_waits})
+    return needs.step / bound(needs, change, alone=True)
+
+
 def limit(needs: Needs) -> str:
     """Which of loader, GPU and host a step cannot be shorter than, in words."""
     loader = needs.loader

@@ -39,6 +39,7 @@ class Rewrite(msgspec.Struct, frozen=True, kw_only=True):
     """Code that no switch makes faster, and the speed-up if it took half its time, or none."""
 
     where: Line
+    share: float | None = None  # of the step; None: of batches that are made beside it
     halved: Estimate
     gone: Estimate
     controls: list[Control] = []  # the program's own settings for how often it runs
@@ -58,6 +59,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     share: float | None
     share_is_least: bool = False  # the cost is more, by a part that cannot be told
+    of_which: str = ""  # what it is made up of, where that is more than one row of the ledger
     bound: float | None
     evidence: list[str]
     where: list[Line]

@@ -129,10 +129,19 @@ def finding(cost: Cost, facts: Facts) -> Finding:
         code=cost.code,
         title=title if share >= MOST_OF_IT else title.replace("takes the time", "takes part of the time"),
         share=share,
+        of_which=_of_which(cost, ledger, beside),
         bound=bound(facts.needs, _without(cost, made, ledger)),
         evidence=_evidence(cost, facts, beside),
         where=_where(cost, ledger, made),
     )
+
+
+def _of_which(cost: Cost, ledger: Ledger, beside: float) -> str:
+    """The cost's own row of the ledger, and what is there for it in another."""
+    if not beside:
+        return ""
+    around = f"{beside / ledger.mean:.1%} {cost.around}, which python-bound counts too"
+    return f"{ledger.share(cost.phase):.1%} itself, {around}"
 
 
 def _evidence(cost: Cost, facts: Facts, beside: float) -> list[str]:

@@ -55,7 +55,7 @@ def _anomaly(facts: Facts, switch: dict[str, object]) -> Finding:
         share_is_least=True,
         bound=None,
         evidence=[
-            f"{known:.0%} of the step formats stack traces for it: without it at least {bound_of(known):.2f}x as fast;"
+            f"{known:.0%} of the step formats stack traces for it: without them about {bound_of(known):.2f}x as fast;"
             " its checks of every gradient, in the backward pass, come on top and cannot be told from it"
         ],
         where=_where(switch),

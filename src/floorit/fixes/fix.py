@@ -14,6 +14,7 @@ from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Entry
 from floorit.analyse.needs import Needs, Range
 from floorit.analyse.settings import Setting
+from floorit.analyse.stepmodel import Change, gain
 from floorit.analyse.syncs import SyncPoint
 from floorit.declared import Control
 from floorit.fixes.values import Value, Values
@@ -48,6 +49,16 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     habits: list[Habit] = []  # lines that took time, and what reading them says
     controls: dict[str, list[Control]] | None = None  # its own settings for what a fix does; None: they were not read
     samples_per_epoch: float | None = None  # of all ranks; None: it is not known
+    without_data: float | None = None  # seconds that no change to the data path can make a step shorter than
+
+    def gain_of_data(self, change: Change) -> Estimate:
+        """The speed-up of a change to the data path: no more than if there were none."""
+        predicted = gain(self.needs, change)
+        if not self.without_data:
+            return predicted
+        most = max(self.needs.step / self.without_data, 1.0)
+        low, value, high = (min(times, most) for times in (predicted.low, predicted.value, predicted.high))
+        return Estimate(value=value, low=low, high=high, n=predicted.n)
 
     @property
     def on_gpu(self) -> bool:

@@ -8,7 +8,7 @@ import re
 from floorit.analyse.input import Workers
 from floorit.analyse.needs import Range
 from floorit.analyse.operations import Operation
-from floorit.analyse.stepmodel import Change, bound, gain, without
+from floorit.analyse.stepmodel import Change, bound, without
 from floorit.fixes import values
 from floorit.fixes.fix import CLAIMED, NO_LOADER, Fix, Known
 from floorit.stats import Estimate, seconds
@@ -61,7 +61,7 @@ def _workers(known: Known) -> Estimate | str:
     count = _count(known)
     if count <= loader.workers:
         return f"the cores are taken: {loader.workers} workers and the loop on {needs.cores:g}"
-    predicted = gain(needs, Change(workers=count))
+    predicted = known.gain_of_data(Change(workers=count))
     if predicted.high <= CLAIMED:
         return f"{seconds(loader.work.likely)} of work a batch, and no core free for it beside the loop"
     return predicted
@@ -104,7 +104,7 @@ def _persistent(known: Known) -> Estimate | str:
     if known.epochs < 2 or not gap:
         return f"{seconds(gap)} of a step lie between epochs, of {known.epochs}: workers are started once"
     first = min(loader.work.likely * needs.passes / gap, 1.0)  # a pass still begins with a batch to be made
-    sure, most = (gain(needs, Change(phases={"epoch_gap": left})) for left in (first, 0.0))
+    sure, most = (known.gain_of_data(Change(phases={"epoch_gap": left})) for left in (first, 0.0))
     return Estimate(value=(sure.value * most.value) ** 0.5, low=sure.low, high=most.high, n=needs.n)
 
 
@@ -131,7 +131,7 @@ def _decode_cache(known: Known) -> Estimate | str:
     most = 1.0 if kept is None else kept
     likely = _of_reading(known.workers) or function.share
     spared = (max(sum(line.share for line in where), likely), likely, min(where[0].share / 2, likely))
-    return gain(known.needs, Change(loader=Range(*(1 - min(part, most) for part in spared))))
+    return known.gain_of_data(Change(loader=Range(*(1 - min(part, most) for part in spared))))
 
 
 def _cache_hit(known: Known) -> Estimate | str:
@@ -145,7 +145,7 @@ def _cache_hit(known: Known) -> Estimate | str:
     kept = known.workers.dataset_share
     spared = min(habit.share, 1.0 if kept is None else kept)
     left = (1 - spared + part * habit.line_share for part in (0.0, _READ_BACK, 1.0))
-    return gain(known.needs, Change(loader=Range(*(min(part, 1.0) for part in left))))
+    return known.gain_of_data(Change(loader=Range(*(min(part, 1.0) for part in left))))
 
 
 def _kept_bytes(known: Known) -> int | None:
@@ -189,7 +189,7 @@ def _decode_cache_applied(known: Known) -> Estimate | str:
     read = sum(op.share for op in known.workers.operations if op.kind in _READ)
     if not read:
         return "no file was seen to be read by cv2.imread, PIL or numpy.load"
-    return gain(known.needs, Change(loader=Range(1 - read, 1 - 0.9 * read, 1 - 0.7 * read)))  # it is still copied
+    return known.gain_of_data(Change(loader=Range(1 - read, 1 - 0.9 * read, 1 - 0.7 * read)))  # it is still copied
 
 
 FIXES = (

@@ -124,14 +124,14 @@ def _with_training(
     has_loader = workers is not None
     together = ranks.compare([one.member for one in peers]) if peers[1:] else None
     of_ranks = together.data_seconds if together is not None else None
-    ladder, below = floors.of_floor(
-        first, watched, second, folder, run, lowest, has_loader=has_loader, of_ranks=of_ranks
-    )
     points = syncs.find(first.process, first.iterations)
     in_force = settings.compare(first.process, first.iterations, run.told, len(peers))
     facts_of_run = _run_facts(first, peers, run.stopped)
     here = bare.environment
     needs = advice.needs_of(facts_of_run, first.step, first.ledger.entries, workers, watched, in_force, here)
+    ladder, below = floors.of_floor(
+        first, watched, second, folder, run, lowest, has_loader=has_loader, of_ranks=of_ranks, needs=needs
+    )
     if workers is not None:
         workers = alternatives.with_measured(workers, run.images, needs)
     watched = _in_usual_step(watched, needs, lowest, first)

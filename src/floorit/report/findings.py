@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import msgspec
 from rich.console import RenderableType
 from rich.table import Table
@@ -9,11 +12,12 @@ from rich.text import Text
 
 from floorit.analyse.ledger import Line
 from floorit.declared import Control, Value
-from floorit.diagnose import Finding, FixAdvice
+from floorit.diagnose import Finding, FixAdvice, Rewrite
 from floorit.diagnose.settings import word
 from floorit.errors import UsageError
 from floorit.fixes import asked
 from floorit.fixes.fix import CLAIMED, NO_LOADER
+from floorit.fixes.values import spelled
 from floorit.report.memory import change
 from floorit.report.words import place, speedup
 from floorit.stats import Estimate
@@ -32,8 +36,11 @@ _NAMED = 0.02  # of a cost, that a line takes: less is chance
 _EFFORTS = {"a flag": "a setting", "a few lines": "a few lines", "a rewrite": "a rewrite"}
 
 
-def render(findings: list[Finding]) -> list[RenderableType]:
-    """The verdict in full, the others in a line each."""
+Proven: TypeAlias = "Callable[[list[Advice]], list[Text]]"  # how what is advised is proven, in lines
+
+
+def render(findings: list[Finding], proven: Proven) -> list[RenderableType]:
+    """The verdict in full, what to do and how to prove it, the others in a line each."""
     if not findings:
         return []
     first, *others = findings
@@ -44,7 +51,7 @@ def render(findings: list[Finding]) -> list[RenderableType]:
     said = [weight(first), *first.evidence, *(f"at {place(line)}  {line.function}" for line in first.where[:3])]
     for line in filter(None, said):
         table.add_row("", Text(line))
-    for what, says in _to_do(findings):
+    for what, says in _to_do(findings, proven):
         table.add_row(what, says)
     for finding in others:
         at = f"at {place(finding.where[0])}" if finding.where else ""
@@ -90,13 +97,14 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
         return [line for line in self.finding.where if (line.file, line.function) == own and line.share >= _NAMED]
 
 
-def _to_do(findings: list[Finding]) -> list[tuple[str, Text]]:
+def _to_do(findings: list[Finding], proven: Proven) -> list[tuple[str, Text]]:
     """The fixes that promise most, whichever finding they answer, and what people would try in vain."""
-    said = [Text.assemble((advice.what, "bold"), f"  {advice.promise}") for advice in chosen(findings)]
+    best = chosen(findings)
+    said = [Text.assemble((advice.what, "bold"), f"  {advice.promise}") for advice in best]
     vain = [Text(f"{', '.join(codes)}: {reason}") for reason, codes in in_vain(findings)][:MOST_ADVICE]
     if not said and promises_nothing(findings):
         said = [Text(NOTHING)]
-    return [*_headed("what to do", said), *_headed("would not help", vain)]
+    return [*_headed("what to do", said), *_headed("prove it", proven(best)), *_headed("would not help", vain)]
 
 
 def promises_nothing(findings: list[Finding]) -> bool:
@@ -138,9 +146,7 @@ def _rewrites(findings: list[Finding]) -> list[Advice]:
     return [
         Advice(
             what=f"rewrite {of.where.function} ({place(of.where)})",
-            promise="; ".join(
-                [f"at half its time: {speedup(of.halved)}", f"without it: {speedup(of.gone)}", *_otherwise(finding)]
-            ),
+            promise="; ".join([of_rewrite(of), *_otherwise(finding)]),
             speedup=of.halved,
             finding=finding,
         )
@@ -174,7 +180,7 @@ def _headed(head: str, lines: list[Text]) -> list[tuple[str, Text]]:
 
 def set_to(fix: FixAdvice) -> str:
     """A fix with its value, as `--fix` takes it."""
-    return fix.code if fix.value is None else f"{fix.code}={word(fix.value)}"
+    return fix.code if fix.value is None else f"{fix.code}={spelled(fix.value)}"
 
 
 def promise(fix: FixAdvice) -> str:
@@ -229,12 +235,30 @@ def _wanted(now: Value, value: Value) -> Value:
     return now * value if isinstance(now, int) and isinstance(value, int) and now > 0 else None
 
 
+def of_rewrite(rewrite: Rewrite) -> str:
+    """How much the function takes, and the most that could be gained by writing it anew."""
+    return f"{takes(rewrite)}; if it took no time: {speedup(rewrite.gone)}"
+
+
+def takes(rewrite: Rewrite) -> str:
+    """Its share of the step, or of what is done beside it."""
+    if rewrite.share is None:
+        return f"{rewrite.where.share:.0%} of making batches"
+    return f"{rewrite.share:.0%} of the step"
+
+
 def weight(finding: Finding) -> str:
     """How much of the step it is, and the most that could be gained."""
-    if finding.share is None:
-        return ""
-    share = f"{finding.share:.0%} of the step"
-    if finding.bound is None or not finding.is_removable:
+    if finding.share is None or finding.bound is None or not finding.is_removable:
         return ""  # the evidence says it, and nothing is to be gained
-    more = " and what goes with it" if finding.bound * (1 - finding.share) > MORE else ""
-    return f"{share}; without it{more} at most {finding.bound:.2f}x faster"
+    share = f"{finding.share:.0%} of the step" + (f" ({finding.of_which})" if finding.of_which else "")
+    return f"{share}; {_without(finding)} up to {finding.bound:.2f}x as fast"
+
+
+def _without(finding: Finding) -> str:
+    """What is thought away: where the bound is more than the share says, not only what has the share."""
+    if finding.share is None or finding.bound is None or finding.bound * (1 - finding.share) <= MORE:
+        return "without it"
+    if finding.code == "input-bound":
+        return "without it, and without what else batches cost (pauses between epochs, evaluation, cores),"
+    return "without it, and without what waits for it,"

@@ -19,8 +19,7 @@ def lines(workers: Workers) -> list[str]:
     named = [operation for operation in workers.operations if operation.share >= SMALL][:MOST]
     if not named or workers.watched_sample_seconds is None:
         return []
-    whole = f"of {seconds(workers.watched_sample_seconds)} to make a sample: {', '.join(map(_share, named))}"
-    told = [f"{whole} (watched: {workers.watched_batches} of the batches)"]
+    told = [f"of making a sample, by {workers.watched_batches} watched batches: {', '.join(map(_share, named))}"]
     told += [_reading(workers.reading)] if workers.reading is not None and workers.reading.file_warm else []
     return told + [_ways(operation) for operation in named if operation.alternatives]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from floorit.analyse import floor, gpu, limit
+from floorit.analyse.needs import Needs
 from floorit.events import open_record
 from floorit.record import wire
 from floorit.report import merging, windows
@@ -37,6 +38,7 @@ def of_floor(
     *,
     has_loader: bool,
     of_ranks: float | None = None,
+    needs: Needs,
 ) -> tuple[floor.Floor | None, list[Missing]]:
     """The ladder, and what of it is not known."""
     if not has_loader:
@@ -44,10 +46,10 @@ def of_floor(
         return None, [Missing(what="floor", reason=reason)]
     if second is None:
         reason = "it is an estimate from the ledger: `floorit run --floor` measures it"
-        estimate = floor.ladder(first.ledger, watched, None, None, of_ranks=of_ranks)
+        estimate = floor.ladder(first.ledger, watched, None, None, of_ranks=of_ranks, needs=needs)
         return estimate, [Missing(what="floor: without data", reason=reason)]
     if isinstance(second, str):
-        estimate = floor.ladder(first.ledger, watched, None, None, of_ranks=of_ranks)
+        estimate = floor.ladder(first.ledger, watched, None, None, of_ranks=of_ranks, needs=needs)
         return estimate, [Missing(what="the floor run", reason=second)]
     again, _ = windows.of_gpu(second, folder / FLOOR / RECORD, run, None)
     return floor.ladder(first.ledger, watched, second.ledger, again, lowest), []

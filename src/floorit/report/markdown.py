@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 
-from floorit.analyse.floor import Floor
+from floorit.analyse.floor import Floor, Rung
 from floorit.analyse.footprint import Memory
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
@@ -44,7 +44,7 @@ def render(report: Report) -> str:
         parts += section("Calls that blocked until the GPU was done", _syncs(report.syncs))
         parts += section("The model's parts", _parts(report.parts), f"By {report.parts_how}.")
         parts += section("What memory is for", _memory(report.memory), _of_memory(report.memory))
-        parts += section("Floor", _floor(report.floor), _of_floor(report.floor))
+        parts += section(_floor_title(report.floor), _floor(report.floor), _of_floor(report.floor))
         parts += section("Settings in force", _settings(report.settings))
     else:
         parts += section("What was found", _findings(report.findings))
@@ -150,7 +150,7 @@ def milli(value: float) -> str:
 
 def _findings(found: list[Finding]) -> str:
     return table(
-        ("", "finding", "of the step", "without it at most", "at", "evidence"),
+        ("", "finding", "of the step", "without it up to", "at", "evidence"),
         [
             (
                 "verdict" if rank == 0 else "also",
@@ -187,7 +187,7 @@ def _fix(fix: FixAdvice) -> tuple[str, ...]:
 
 def _rewrite(rewrite: Rewrite) -> tuple[str, ...]:
     what = f"rewrite `{rewrite.where.function}` ({place(rewrite.where)})"
-    return what, "", f"at half its time: {speedup(rewrite.halved)}", "as it is rewritten", "a rewrite"
+    return what, "", findings.of_rewrite(rewrite), "as it is rewritten", "a rewrite"
 
 
 def _not_advised(found: list[Finding]) -> str:
@@ -204,7 +204,8 @@ def _loader(workers: Workers | None) -> str:
         [
             ("workers", str(workers.count) if workers.count else "none: the training process makes the batches"),
             ("busy", f"{workers.busy_share:.0%}" if workers.busy_share is not None else None),
-            ("a sample (`__getitem__`)", interval(workers.sample_seconds) if workers.sample_seconds else None),
+            ("a sample, in the dataset", interval(workers.sample_seconds) if workers.sample_seconds else None),
+            ("a batch, in the dataset", seconds(workers.fetch_seconds) if workers.fetch_seconds is not None else None),
             ("collate, a batch", interval(workers.collate_seconds) if workers.collate_seconds else None),
             ("sent, a batch", seconds(workers.send_seconds) if workers.send_seconds is not None else None),
             ("received, a batch", seconds(workers.receive_seconds) if workers.receive_seconds is not None else None),
@@ -299,10 +300,20 @@ def _syncs(syncs: list[SyncPoint]) -> str:
 def _floor(floor: Floor | None) -> str:
     if floor is None:
         return ""
-    rows = [(rung.name, f"{'about ' if rung.estimate else ''}{milli(rung.seconds)}", rung.how) for rung in floor.rungs]
+    rows = [(rung.name, _rung(rung), rung.how) for rung in floor.rungs]
     estimated = any(rung.estimate for rung in floor.rungs)
     how = "an estimate; `floorit run --floor` measures it" if estimated else ""
-    return table(("rung", "ms a step", "how"), [*rows, ("**gap**", f"**{floor.gap:.2f} times**", how)], right=(1,))
+    gap = ("**gap**", f"**{sentences.gap(floor)} times**", how)
+    return table(("rung", "ms a step", "how"), [*rows, gap], right=(1,))
+
+
+def _floor_title(floor: Floor | None) -> str:
+    return sentences.WITHOUT_DATA if floor is not None and floor.takes_only_data else "Floor"
+
+
+def _rung(rung: Rung) -> str:
+    least = f"{milli(rung.least)} to " if rung.least is not None and milli(rung.least) != milli(rung.seconds) else ""
+    return f"{'about ' if rung.estimate else ''}{least}{milli(rung.seconds)}"
 
 
 def _of_floor(floor: Floor | None) -> str:

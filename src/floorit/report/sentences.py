@@ -6,18 +6,19 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from floorit.analyse.floor import WITHOUT_WAITING, Floor
+from floorit.analyse.floor import Floor
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
 from floorit.analyse.job import Job
 from floorit.analyse.ledger import Entry, Line
 from floorit.analyse.machine import Machine
 from floorit.analyse.slowdown import SlowDown
-from floorit.analyse.supply import FULL
+from floorit.analyse.supply import FULL, Supply
 from floorit.report.model import Missing, Report, RunFacts
 from floorit.report.words import PHASES, duration, interval, number, several, size
-from floorit.stats import seconds
+from floorit.stats import Estimate, seconds
 
+WITHOUT_DATA = "Without waiting for data"
 FEW = 10  # steps that count: fewer are said to be few before anything else
 HELD = 0.1  # of the samples in which something holds the GPU's clock down: less is not said
 SMALL = 0.005  # shares under this are not named one by one
@@ -37,7 +38,7 @@ def of_run(run: RunFacts) -> list[str]:
     if run.counted_steps:
         facts.append(f"{run.counted_steps:,} of them short and alike: timed as a whole, divided as the others")
     if run.stopped:
-        facts.append("ended by --steps")
+        facts.append("ended by --steps, which counts steady steps and is heard about a second later")
     if run.compiled_steps:
         facts.append(f"torch.compile ran in {len(run.compiled_steps)} of them")
     return facts
@@ -121,16 +122,14 @@ def of_job(job: Job) -> str:
 def of_loader(workers: Workers) -> list[str]:
     """Who makes the batches, and what that takes."""
     if workers.count:
-        busy = f", {workers.busy_share:.0%} busy" if workers.busy_share is not None else ""
-        parts = [f"{several(workers.count, 'worker')}{busy}"]
+        parts = [f"{several(workers.count, 'worker')}{_busy(workers.busy_share)}"]
     else:
         parts = ["no workers, the training process makes the batches itself"]
     if workers.sample_seconds is not None:
-        parts.append(f"{interval(workers.sample_seconds)} a sample")
-    if workers.collate_seconds is not None:
-        parts.append(f"collate {seconds(workers.collate_seconds.value)} a batch")
-    if workers.send_seconds is not None and workers.receive_seconds is not None:
-        parts.append(f"sent in {seconds(workers.send_seconds)}, received in {seconds(workers.receive_seconds)}")
+        parts.append(f"a sample takes {interval(workers.sample_seconds)} in the dataset")
+    batch = _of_batch(workers)
+    if batch:
+        parts.append(f"a batch takes {', '.join(batch)}")
     if workers.queue_empty_share is not None and workers.queue_mean is not None:
         parts.append(
             f"queue empty {workers.queue_empty_share:.0%} of the times a batch was wanted"
@@ -139,16 +138,48 @@ def of_loader(workers: Workers) -> list[str]:
     return parts
 
 
-def of_data_path(workers: Workers) -> list[str]:
-    """What the loader could give, and what its time goes into."""
+def _busy(share: float | None) -> str:
+    if share is None:
+        return ""
+    return f", {share:.0%} busy" if share >= SMALL else ", less than 1% busy"
+
+
+def _of_batch(workers: Workers) -> list[str]:
+    """Seconds of a batch, where it is made and on its way."""
+    collate = workers.collate_seconds.value if workers.collate_seconds is not None else None
+    times = [
+        (workers.fetch_seconds, "in the dataset"),
+        (collate, "to collate"),
+        (workers.send_seconds, "to send"),
+        (workers.receive_seconds, "to receive"),
+    ]
+    return [f"{seconds(spent)} {what}" for spent, what in times if spent is not None]
+
+
+def _of_supply(supply: Supply, count: int) -> list[str]:
+    """What it could give with its workers, and with the number from which on more bring nothing."""
+    now, alone = number(supply.now), number(supply.alone if supply.alone is not None else supply.now)
+    if not count or supply.alone is None or supply.now >= FULL * supply.alone:
+        parts = [f"the loader by itself could give about {now} samples/s"]
+    else:
+        beside = "both together have cores for about" if supply.limit == "cores" else "beside the training about"
+        parts = [f"the loader by itself could give about {alone} samples/s", f"{beside} {now}"]
+    enough = [rate for rate in supply.rates if rate.workers == supply.saturates_at]
+    parts += [f"{several(r.workers, 'worker')} would do as well" for r in enough if r.workers < count]
+    parts += [
+        f"with {several(r.workers, 'worker')} both together could reach about {number(r.samples_per_second)}"
+        for r in enough
+        if r.workers > count
+    ]
+    return parts
+
+
+def of_data_path(workers: Workers, pace: Estimate | None) -> list[str]:
+    """What the loader could give, beside the samples a second that training takes, and what its time goes into."""
     parts, supply = [], workers.supply
     if supply is not None:
-        beside = "beside the training" if workers.count else "by itself"
-        parts.append(f"{beside} it could give about {number(supply.now)} samples/s")
-        if workers.count and supply.alone is not None and supply.now < FULL * supply.alone:
-            parts.append(f"with cores of its own {number(supply.alone)}")
-        others = [rate for rate in supply.rates if rate.workers == supply.saturates_at != workers.count]
-        parts += [f"{number(r.samples_per_second)} with {several(r.workers, 'worker')}, then no more" for r in others]
+        parts += [f"the training takes {number(pace.value)} samples/s"] if pace is not None else []
+        parts += _of_supply(supply, workers.count)
     if len(workers.time_in) > 1:
         looks = sum(kind.looks for kind in workers.time_in)
         kinds = ", ".join(f"{kind.what} {kind.share:.0%}" for kind in workers.time_in)
@@ -193,16 +224,31 @@ def of_kernels(gpu: Gpu) -> str:
 
 def of_floor(floor: Floor) -> str:
     """What it leaves of a step, and so why a fix may gain more than the gap."""
-    if takes_only_data(floor):
-        taken = "where no GPU is watched, the floor takes only the data path away: all other work stays in it"
-    else:
-        taken = "in the floor the GPU never waits: its own work stays in it"
+    if floor.takes_only_data:
+        return "this is about data alone: fixes for anything else can gain more"
+    taken = "in the floor the GPU never waits: its own work stays in it"
     return f"{taken}, and a fix that makes that less can gain more than the gap"
 
 
-def takes_only_data(floor: Floor) -> bool:
-    """Whether nothing is known of a step but what it is without its data: there is no GPU, or none was watched."""
-    return all(rung.name != WITHOUT_WAITING for rung in floor.rungs)
+def of_waiting(floor: Floor) -> str:
+    """What a step would be without its data path, where that is all that can be taken away."""
+    step, rung = floor.rungs[0], floor.rungs[1]
+    how = "an estimate; --floor measures it" if rung.estimate else "measured"
+    instead = f"a step would take {without_data(floor)} instead of {seconds(step.seconds)}"
+    return f"without waiting for data: {instead}, {gap(floor)}x as fast ({how})"
+
+
+def without_data(floor: Floor) -> str:
+    """Seconds of a step without its data path, with their range."""
+    rung = floor.rungs[1]
+    low, high = seconds(rung.least if rung.least is not None else rung.seconds), seconds(rung.seconds)
+    return high if low == high else f"{low} to {high}"
+
+
+def gap(floor: Floor) -> str:
+    """How many times longer a step takes than the lowest rung, with its range."""
+    low, high = f"{floor.gap:.2f}", f"{floor.most:.2f}"
+    return low if low == high else f"{low} to {high}"
 
 
 def costly_lines(ledger: list[Entry], most: int) -> list[tuple[float, str, Line]]:
@@ -220,10 +266,13 @@ def by_reason(missing: Iterable[Missing]) -> list[tuple[str, list[str]]]:
 
 
 def hint_untrained(report: Report) -> str:
-    """What to know of a program in which no training was seen."""
+    """What to know of a program in which no training was seen: what is likely first."""
+    code = report.program.exit_code
+    if code:
+        return f"The program ended with exit code {code} before it trained: what it printed last says why."
     if "imports torch" in report.summary:
         return (
-            "A program started with python -I or -E, or in a container, is out of reach; so is one whose start-up"
-            " script replaces PYTHONPATH instead of adding to it."
+            "Is this the command that trains? If it is: a program started with python -I or -E, or in a container, is"
+            " out of reach; so is one whose start-up script replaces PYTHONPATH instead of adding to it."
         )
     return "A step is counted where backward() or torch.autograd.grad is called; inference has none."

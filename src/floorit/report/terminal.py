@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from functools import partial
 from typing import TextIO
 
 from rich.console import Console, Group, RenderableType
@@ -20,16 +21,16 @@ from floorit.diagnose.settings import word
 from floorit.hardware import Environment
 from floorit.language import Code
 from floorit.language.drawn import Names, drawn
-from floorit.report import findings, images, sentences
+from floorit.report import findings, images, proving, sentences
 from floorit.report import habits as of_source
 from floorit.report import memory as of_memory
 from floorit.report import named as of_names
 from floorit.report import overrides as of_overrides
 from floorit.report import parts as of_model
-from floorit.report.model import NO_CUDA, PHYSICAL, Report
+from floorit.report.model import NO_CUDA, PHYSICAL, Report, RunFacts
 from floorit.report.paths import with_short_paths
 from floorit.report.sentences import SMALL
-from floorit.report.words import IDLE, PHASES, interval, number, place, relative, size
+from floorit.report.words import IDLE, PHASES, inside, interval, number, place, relative, size
 from floorit.stats import seconds
 
 WIDTH = 100  # in a pipe, and at most
@@ -83,13 +84,13 @@ def render(report: Report) -> RenderableType:
         parts += [
             Text(f"floorit: {report.summary}", style="bold"),
             Text(sentences.hint_untrained(report)),
-            *findings.render(report.findings),
+            *findings.render(report.findings, partial(_proof, report)),
         ]
     else:
         parts += [_headline(report), *_job(report.job), Text(), _ledger(report.ledger), Text()]
         parts += of_names.render(report.spans)
         if report.workers is not None:
-            parts += [_workers(report.workers), *_images(report), Text()]
+            parts += [_workers(report.workers, report.run), *_images(report), Text()]
         if report.gpu is not None:
             parts += [_gpu(report.gpu), Text()]
         parts += of_model.render(report.parts, report.parts_how)
@@ -97,7 +98,7 @@ def render(report: Report) -> RenderableType:
         if report.floor is not None:
             parts += [_floor(report.floor), Text()]
         parts += [*_lines(report), *of_source.render(report.habits), *_settings(report.settings)]
-        parts += findings.render(report.findings)
+        parts += findings.render(report.findings, partial(_proof, report))
     parts += [*of_overrides.render(report.overrides), *_missing(report), *_footer(report)]
     return Group(*parts)
 
@@ -158,9 +159,9 @@ def _ledger(entries: list[Entry]) -> RenderableType:
     return table
 
 
-def _workers(workers: Workers) -> RenderableType:
+def _workers(workers: Workers, run: RunFacts) -> RenderableType:
     lines = [Text("  " + _line(line)) for line in workers.where[:3]]
-    path = " · ".join(sentences.of_data_path(workers))
+    path = " · ".join(sentences.of_data_path(workers, run.samples_per_second))
     loader = "loader: " + " · ".join(sentences.of_loader(workers))
     return Group(Text(loader), *([Text("  " + path)] if path else []), *lines)
 
@@ -183,6 +184,8 @@ def _gpu(gpu: Gpu) -> RenderableType:
 
 def _floor(floor: Floor) -> RenderableType:
     """How far the step is from the fastest that the same work could go."""
+    if floor.takes_only_data:
+        return Group(Text(sentences.of_waiting(floor)), Text(f"  {sentences.of_floor(floor)}", style="dim"))
     rungs = [f"{rung.name} {'about ' if rung.estimate else ''}{seconds(rung.seconds)}" for rung in floor.rungs]
     measured = "" if not any(rung.estimate for rung in floor.rungs) else " (an estimate; --floor measures it)"
     gap = f"a step takes {floor.gap:.2f} times its floor{measured}"
@@ -190,6 +193,22 @@ def _floor(floor: Floor) -> RenderableType:
     return Group(
         Text(f"floor: {' > '.join(rungs)}: {gap}"), Text(f"  {sentences.of_floor(floor)}", style="dim"), *limit
     )
+
+
+def _proof(report: Report, best: list[findings.Advice]) -> list[Text]:
+    """Of the first change that can be made from outside: the command, and what it takes."""
+    first = next((advice for advice in best if advice.setting), None)
+    if report.findings[0].code == "out-of-memory":
+        return []  # as it is, it does not run
+    if first is None:
+        return [Text(f"after the change: {proving.command(report, 'run')}")] if best else []
+    time = proving.time(report)
+    took = f"takes {time}; nothing is edited" if time else "nothing is edited"
+    lines = [Names(proving.proof(first, report) or ""), Text(took)]
+    tuning = proving.tuning(first, report)
+    if tuning is not None:
+        lines += [Text("and write it down, as a patch where a line of the source decides it:"), Names(tuning)]
+    return lines
 
 
 def _at(where: list[Line]) -> str:
@@ -230,8 +249,7 @@ def _settings(settings: list[Setting]) -> list[RenderableType]:
 
 
 def _text_line(line: Line) -> Text:
-    inside = f" -> {line.inside}" if line.inside else ""
-    return Text.assemble(place(line), (f"  {line.function}{inside}", "dim"))
+    return Text.assemble(place(line), (f"  {line.function}{inside(line)}", "dim"))
 
 
 def _line(line: Line) -> str:
@@ -255,7 +273,7 @@ def _missing(report: Report) -> list[RenderableType]:
 
 def _footer(report: Report) -> list[RenderableType]:
     folder = shlex.quote(relative(report.record))
-    code = report.program.exit_code
+    code = report.program.exit_code if report.run is not None else None  # else it was said above
     ended = [] if code in (0, None) else [Text(f"the program ended with exit code {code}", style="yellow")]
     return [*ended, Text(f"record and report.json in {folder}; again with: floorit report {folder}", style="dim")]
 

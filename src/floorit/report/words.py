@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from floorit.analyse.ledger import Line
+from floorit.analyse.needs import WAITING_FOR_WORKERS
 from floorit.stats import Estimate, seconds
 
 # What each phase is, and each cause for which a GPU is idle.
@@ -75,21 +76,22 @@ def interval(estimate: Estimate) -> str:
 
 
 def speedup(estimate: Estimate) -> str:
-    """A predicted speed-up: from the least that is sure to the most that is possible."""
+    """A predicted speed-up: from the least that is expected to the most, and what is likely."""
     low, likely, high = (f"{value:.2f}" for value in (estimate.low, estimate.value, estimate.high))
-    if low == high:
-        return f"{high}x as fast"
-    if likely == high:  # the cost likely goes whole: there is no more to be had
-        return f"likely {likely}x as fast, at least {low}"
-    return f"at least {low}x as fast, at most {high}" if likely == low else f"{low} to {high}x as fast, likely {likely}"
+    return f"{low} to {high}x as fast, likely {likely}" if low != high else f"{likely}x as fast"
 
 
 def around(estimate: Estimate) -> str:
-    """What is sure and what is possible, to stand beside what is likely."""
-    low, likely, high = (f"{value:.2f}" for value in (estimate.low, estimate.value, estimate.high))
-    if likely not in (low, high):
-        return f"{low} to {high}"
-    return "" if low == high else f"at least {low}" if likely == high else f"at most {high}"
+    """The least and the most that is expected, to stand beside what is likely; nothing where they are the same."""
+    low, high = f"{estimate.low:.2f}", f"{estimate.high:.2f}"
+    return f"{low} to {high}" if low != high else ""
+
+
+def inside(line: Line) -> str:
+    """What a line of the program's was calling in a library, to stand behind it."""
+    if not line.inside:
+        return ""
+    return " -> waits for another process" if line.inside in WAITING_FOR_WORKERS else f" -> {line.inside}"
 
 
 def place(line: Line) -> str:

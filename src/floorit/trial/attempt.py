@@ -15,6 +15,7 @@ import msgspec
 from floorit.errors import RanOut, TrialError
 from floorit.fixes import ALL
 from floorit.fixes.fix import Known
+from floorit.fixes.values import spelled
 from floorit.report import advice, build
 from floorit.report.words import duration, several
 from floorit.sandbox import Sandbox, sandbox
@@ -69,7 +70,7 @@ def predict(arm: Arm, known: Known | None) -> Estimate | str:
     if arm.varied or arm.entries:
         return "what the program's own arguments and files do is not known"
     if len(arm.fixes) > 1:
-        return "gains of fixes do not add up; each is predicted by itself"
+        return "gains of fixes do not add up: only single ones are predicted"
     if known is None:
         return "nothing trained in the first run"
     fix = next(fix for fix in ALL if fix.code in arm.fixes)
@@ -79,7 +80,7 @@ def predict(arm: Arm, known: Known | None) -> Estimate | str:
     asked, advised = arm.fixes[fix.code], fix.value(known)
     if asked is None or asked == advised:
         return said
-    return f"it is made for {fix.code}={advised}: {said.value:.2f} times as fast"
+    return f"it is made for {fix.code}={spelled(advised)}: {said.value:.2f} times as fast"
 
 
 def attempt(

@@ -12,13 +12,12 @@ from collections.abc import Callable
 from statistics import fmean, median
 from typing import Literal, Protocol
 
+from floorit import outlay
 from floorit.trial import guard, memory, overrides, schedule, statistics
 from floorit.trial.arms import Arm
 from floorit.trial.state import Round, State
 from floorit.trial.trial import Trial
 
-ALIKE, ALIKE_MOST = 2, 3  # pairs of the program against itself; the more where they take no more than ALIKE_SHARE
-ALIKE_SHARE = 0.25  # of the budget
 # Failures of the program as it is, after it ran well once: so many, and there is nothing to compare with.
 FLAKY = 2
 HOPE = 2  # pairs in which an arm may show a gain, where time is spared
@@ -67,7 +66,7 @@ def _measure_noise(
 ) -> None:
     """The program against itself."""
     while len(state.alike) < wanted:
-        told(f"A against A, pair {len(state.alike) + 1}")
+        told(f"the program against itself, pair {len(state.alike) + 1}")
         state.alike.append(Round(trials=[run(state.base), run(state.base)]))
         save(state)
 
@@ -83,8 +82,7 @@ def _measure_rounding(state: State, run: Run, save: Callable[[State], None], tol
 def alike_wanted(state: State, budget: float) -> int:
     """Pairs of the program against itself that the budget has room for."""
     assert state.pilot is not None
-    room = int(ALIKE_SHARE * budget / (2 * state.pilot.seconds))
-    return min(max(room, ALIKE), ALIKE_MOST)
+    return outlay.alike(state.pilot.seconds, budget)
 
 
 def still_open(state: State, sought: Sought | None = None) -> list[Arm]:
@@ -135,5 +133,5 @@ def least_seconds(state: State, budget: float, *, spares: bool) -> float:
     """That a verdict takes at the least, after the first run."""
     assert state.pilot is not None
     left = len(state.changed) - 1 if spares else 0  # arms that may be left
-    runs = 2 * alike_wanted(state, budget) + statistics.FEWEST * (len(state.arms) - left) + HOPE * left
+    runs = outlay.runs(state.pilot.seconds, budget, len(state.arms) - left) + HOPE * left
     return runs * state.pilot.seconds

@@ -155,9 +155,10 @@ def _exact(before: Floats, off: Floats) -> _Said:
     scatter = _scatter(before)
     if scatter.any():  # where its runs happen to agree, the next might not, by one rounding
         limit = _grown(np.maximum(scatter, _FLOAT32 * np.abs(before[0])))
-        return _within(off, limit, "A against A, which is not bit for bit the same", passes="alike")
+        return _within(off, limit, "the program against itself, which is not bit for bit the same", passes="alike")
     step = int(np.flatnonzero(off)[0]) + 1
-    return "changed", f"the losses differ from backward pass {step} on, where A against A is bit for bit the same"
+    same = "where the program against itself is bit for bit the same"
+    return "changed", f"the losses differ from backward pass {step} on, {same}"
 
 
 def _rounding(state: State, size: float, before: Floats, off: Floats, rank: int) -> _Said:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from floorit import hardware, launch, live, runfile, telemetry, vitals
+from floorit import hardware, launch, live, outlay, runfile, telemetry, vitals
 from floorit.analyse import iterations, machine, memory, overrides, trace
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.memory import OutOfMemory
@@ -29,7 +29,7 @@ from floorit.trial.arms import Arm
 from floorit.trial.trial import Cap, Override, State, Trial
 
 # Steady steps of a trial, where --steps does not say: so many seconds of them, and at the least so many.
-SECONDS, FEWEST = 10.0, 20
+SECONDS, FEWEST = outlay.SECONDS, outlay.STEPS
 LARGE_FEWEST = 8  # where batches are larger
 # A trial that takes longer than so many times the first run, and these seconds (compiling takes minutes), has hung.
 TIMES, PATIENCE = 3.0, 180.0

@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from floorit import outlay
 from floorit.stats import CONFIDENCE, Estimate
 from floorit.trial.trial import Pair
 
@@ -23,7 +24,7 @@ Speed = Literal["faster", "not faster", "unclear"]
 
 CLAIMED = 1.02  # no less is ever claimed (DESIGN section 6)
 SMALL = 1.05  # a gain that has to be excluded, however loud the machine is, before a change is called not faster
-FEWEST, MOST = 5, 40  # pairs
+FEWEST, MOST = outlay.PAIRS, 40  # pairs
 NOMINAL = 0.97  # of an interval over a number of pairs that was fixed beforehand
 # Half the width of an interval that is narrow enough: of the time of a step, or of the gain where that is large.
 NARROW, NARROW_OF_GAIN = 0.015, 0.1

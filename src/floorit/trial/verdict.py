@@ -131,13 +131,14 @@ def _reason(state: State, arm: Arm, speed: statistics.Speed, gain: Estimate | No
     if gain is None or band is None:
         return _too_few(state, arm)
     if speed == "faster":
-        return f"A against A stays within {band:.1%} over {gain.n} pairs"
+        return f"the program against itself stays within {band:.1%} over {gain.n} pairs"
     if speed == "unclear":
         if statistics.is_narrow(state.pairs(arm), len(state.changed)):
             between = f"{gain.low - 1:+.1%} to {gain.high - 1:+.1%}"
             return f"{between} is too close to the {_least(band):.1%} that may be claimed"
-        loud = f"; A against A differs by up to {band:.0%} here: is the machine busy?" if band > LOUD else ""
-        return f"a larger --budget narrows the interval, or more --steps{loud}"
+        remedy = "a larger --budget narrows the interval, or more --steps"
+        loud = f"the program against itself differs by up to {band:.0%} here: is the machine busy?"
+        return f"{remedy}; {loud}" if band > LOUD else remedy
     if statistics.is_slower(gain, band):
         return f"it is slower: {gain.value:.3f} times as fast"
     return f"it gains at most {max(gain.high - 1, 0.0):.1%}; nothing under {_least(band):.1%} is claimed"

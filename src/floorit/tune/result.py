@@ -51,6 +51,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     """How the program stood in its last run."""
 
     gap: float | None  # how many times its floor a step takes
+    only_data: bool = False  # whether nothing but the data path is taken away in that floor
     finding: str | None  # what holds it there
     with_all: bool  # whether that run had all that was kept
 

@@ -244,7 +244,7 @@ class Search:
             sized = probing.load(where)
             found = [*self._candidates(known), *(probing.candidates_of(sized, self._savers(known)) if sized else [])]
             said = next((one.predicted for one in found if one.changes == new), None)
-            return said if said is not None else "gains of fixes do not add up; each is predicted by itself"
+            return said if said is not None else "gains of fixes do not add up: only single ones are predicted"
 
         return predict
 

@@ -165,6 +165,9 @@ def _left(result: Result) -> list[str]:
     if left is None or left.gap is None:
         return []
     when = "as it is" if not result.stack else "with all of it" if left.with_all else "before the last change"
+    if left.only_data:
+        limits = f"; what limits it: {left.finding}" if left.finding is not None else ""
+        return [f"{when}, without waiting for data a step would be {left.gap:.2f}x as fast{limits}"]
     holds = f"; what holds it there: {left.finding}" if left.finding is not None else ""
     return [f"a step takes {left.gap:.2f} times its floor {when}{holds}"]
 

@@ -92,6 +92,7 @@ def _left(search: Search, folder: Path) -> Left | None:
     report = _report_of(folder, len(search.stages))
     return Left(
         gap=report.floor.gap if report.floor is not None else None,
+        only_data=report.floor is not None and report.floor.takes_only_data,
         finding=report.findings[0].code if report.findings else None,
         with_all=search.stages[-1].on == fixed(search.stack),
     )

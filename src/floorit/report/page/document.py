@@ -15,6 +15,7 @@ import msgspec
 from markupsafe import Markup, escape
 
 from floorit.diagnose.settings import word
+from floorit.fixes.values import spelled
 from floorit.language import ENGLISH, in_use, said
 from floorit.language.markup import translated
 from floorit.report import named, words
@@ -103,8 +104,10 @@ def _environment() -> jinja2.Environment:
         place=words.place,
         breakable=breakable,
         word=word,
+        spelled=spelled,
         percent=percent,
         spread=spread,
+        foretold=foretold,
         sentence=sentence,
         inside=named.inside,
         large=named.large,
@@ -130,6 +133,11 @@ def spread(estimate: Estimate | None, unit: str = "seconds") -> str:
     shown = _UNITS[unit]
     low, high = shown(estimate.low), shown(estimate.high)
     return f"{shown(estimate.value)}; 95 % interval {low} to {high}; n = {estimate.n:,}"
+
+
+def foretold(speedup: Estimate) -> str:
+    """What a prediction rests on, to be read beside it."""
+    return f"predicted: likely {speedup.value:.2f}, from {speedup.low:.2f} to {speedup.high:.2f}; n = {speedup.n:,}"
 
 
 _UNITS: dict[str, Callable[[float], str]] = {

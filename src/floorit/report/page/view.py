@@ -12,15 +12,14 @@ from floorit import vitals
 from floorit.analyse import course, trace
 from floorit.analyse.course import Course
 from floorit.events import Place, RecordReader
-from floorit.report import findings, images, paths, sentences
+from floorit.report import findings, images, paths, proving, sentences
 from floorit.report import memory as of_memory
 from floorit.report import trained as trainings
-from floorit.report.findings import Advice
 from floorit.report.model import Missing, Report
 from floorit.report.page import listing, samples, series
 from floorit.report.page.samples import Samples
 from floorit.report.page.series import Steps
-from floorit.report.words import IDLE, PHASES, around
+from floorit.report.words import IDLE, PHASES, around, inside
 from floorit.runfile import RunFile
 from floorit.stats import seconds
 
@@ -85,8 +84,10 @@ def values(report: Report, run: RunFile, seen: Seen) -> dict[str, Any]:
         "phases": PHASES,
         "causes": IDLE,
         "of_floor": sentences.of_floor(report.floor) if report.floor else None,
-        "takes_only_data": sentences.takes_only_data(report.floor) if report.floor else False,
-        "floor_command": _command(report, "run", "--floor") if report.floor and not run.floor else None,
+        "gap": sentences.gap(report.floor) if report.floor else None,
+        "without_data": sentences.without_data(report.floor) if report.floor else None,
+        "floor_title": sentences.WITHOUT_DATA,
+        "floor_command": proving.command(report, "run", "--floor") if report.floor and not run.floor else None,
         "again": shlex.join(["floorit", "report", "--html", report.record]),
         "ledger": sorted(short.ledger, key=lambda entry: -entry.share),
         "listing": shown,
@@ -106,6 +107,7 @@ def _advised(report: Report) -> dict[str, Any]:
     """What was found and what to do."""
     told = {"set_to": findings.set_to, "promise": findings.promise, "weight": findings.weight}
     told |= {"in_brief": findings.in_brief, "around": around, "where_to_change": findings.where_to_change}
+    told |= {"takes": findings.takes, "inside": inside}
     if not report.findings:
         return {**told, "first": None, "is_out_of_memory": False, "advice": [], "nothing": None, "in_vain": []}
     first, advice = report.findings[0], findings.chosen(report.findings, MOST_ADVICE)
@@ -114,10 +116,12 @@ def _advised(report: Report) -> dict[str, Any]:
         "first": first,
         "left_on": [finding for finding in report.findings[1:] if finding.is_switch],
         "is_out_of_memory": first.code == "out-of-memory",
-        "advice": [(item, _proof(item, report)) for item in advice],
+        "advice": [(item, proving.proof(item, report)) for item in advice],
         "provable": next((item for item in advice if item.setting), None),
-        "prove": lambda item: _proof(item, report),
-        "rerun": _command(report, "run"),
+        "prove": lambda item: proving.proof(item, report),
+        "tune": lambda item: proving.tuning(item, report),
+        "try_time": proving.time(report),
+        "rerun": proving.command(report, "run"),
         "nothing": findings.NOTHING if not advice and findings.promises_nothing(report.findings) else None,
         "in_vain": findings.in_vain(report.findings),
     }
@@ -132,7 +136,7 @@ def _said(report: Report) -> dict[str, Any]:
         "of_ranks": sentences.of_ranks(report),
         "job": sentences.of_job(report.job) if report.job else None,
         "loader": sentences.of_loader(workers) if workers else [],
-        "data_path": sentences.of_data_path(workers) if workers else [],
+        "data_path": sentences.of_data_path(workers, report.run.samples_per_second) if workers and report.run else [],
         "images": images.lines(workers) if workers else [],
         "gpu_facts": sentences.of_gpu(report.gpu) if report.gpu else [],
     }
@@ -162,12 +166,6 @@ def drawn(report: Report, seen: Seen) -> dict[str, Any]:
     }
 
 
-def _proof(advice: Advice, report: Report) -> str | None:
-    """The command that tries it; None where it takes a change of the program."""
-    setting = advice.setting
-    return _command(report, "try", "--fix", setting) if setting else None
-
-
 # Colours of the phases, for what memory is for.
 _COLOURS = {
     "parameters": "optimizer",
@@ -192,10 +190,6 @@ def _memory(report: Report) -> dict[str, Any] | None:
     effects = [(of_memory.setting(e), of_memory.of_effect(e), memory.peak + e.bytes, e.how) for e in memory.effects]
     said = [*of_memory.of_peak(memory), *of_memory.of_device(memory)]
     return {"rows": rows, "said": said, "batches": memory.predicted, "effects": effects, "parts": memory.activations}
-
-
-def _command(report: Report, *words: str) -> str:
-    return shlex.join(["floorit", *words, "--", *report.program.command])
 
 
 def _missing(report: Report, seen: Seen) -> list[Missing]:
