@@ -392,6 +392,16 @@ def test_code_that_no_switch_makes_faster_is_to_be_rewritten() -> None:
     assert found.rewrite.halved.value == pytest.approx(0.072 / 0.0535, rel=0.02)
 
 
+@pytest.mark.parametrize(("beside", "most"), [(None, None), (0.0, None), (0.015, 0.072 / 0.020)])
+def test_a_loss_may_have_a_part_of_the_backward_pass(beside: float | None, most: float | None) -> None:
+    """Which is not in its own time: what no part of the model takes of it may be the loss's."""
+    of = known(CPU.but(host={**TRAIN, "loss": 0.037}), backward_beside=beside)
+    [found] = plan.advise([finding("loss-bound")], of)
+    assert found.rewrite is not None
+    assert found.rewrite.with_backward == (pytest.approx(most, rel=0.02) if most else None)
+    assert found.rewrite.most == (found.rewrite.with_backward or found.rewrite.gone.high)
+
+
 def test_what_a_setting_is_ignored_for_is_what_it_would_change() -> None:
     of = known(STARVED)
     ignored = [Setting(name="num_workers", declared=8, actual=2, ignored=True)]

@@ -10,7 +10,7 @@ import msgspec
 from floorit.analyse.habits import Habit
 from floorit.analyse.ledger import Function, Line
 from floorit.analyse.needs import Range
-from floorit.analyse.stepmodel import Change, gain, limit
+from floorit.analyse.stepmodel import Change, bound, gain, limit
 from floorit.analyse.syncs import SyncPoint
 from floorit.diagnose import Finding, FixAdvice, NotAdvised, Rewrite
 from floorit.diagnose.thresholds import NAMED
@@ -186,7 +186,21 @@ def _rewrite(finding: Finding, known: Known) -> Rewrite | None:
     if gone.high <= CLAIMED:
         return None
     of_step = function.whole * known.share(phase) if phase is not None else None
-    return Rewrite(where=_line(function), share=of_step, halved=halved, gone=gone, controls=paced)
+    back = _with_backward(whole.high, gone.high, known) if phase == "loss" else None
+    return Rewrite(where=_line(function), share=of_step, halved=halved, gone=gone, with_backward=back, controls=paced)
+
+
+def _with_backward(whole: float, gone: float, known: Known) -> float | None:
+    """The most that is gained without so much of the loss and without its part of the backward pass.
+
+    That may be all that no part of the model takes of it; None where that is nothing, or not known.
+    """
+    backward = known.needs.host.get("backward", 0.0)
+    if not known.backward_beside or not backward:
+        return None
+    left = 1 - min(known.backward_beside / backward, 1.0)
+    most = bound(known.needs, Change(phases={"loss": 1 - whole, "backward": left}))
+    return most if most > gone * CLAIMED else None
 
 
 def _line(function: Function) -> Line:

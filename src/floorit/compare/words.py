@@ -100,7 +100,8 @@ def verdict(speed: Speed) -> str:
     ratio = speed.ratio
     spread = f"({ratio.low:.2f} to {ratio.high:.2f})"
     if speed.verdict == "unclear":
-        return f"unclear: B is {ratio.value:.2f}x as fast {spread}; one run of each cannot tell that from 1"
+        why = "one run of each cannot tell that from 1" if ratio.low <= 1 <= ratio.high else "too little was recorded"
+        return f"unclear: B is {ratio.value:.2f}x as fast {spread}; {why}"
     return f"{speed.verdict}: B is {ratio.value:.2f}x as fast {spread}"
 
 

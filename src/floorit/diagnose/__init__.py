@@ -42,7 +42,13 @@ class Rewrite(msgspec.Struct, frozen=True, kw_only=True):
     share: float | None = None  # of the step; None: of batches that are made beside it
     halved: Estimate
     gone: Estimate
+    with_backward: float | None = None  # the most, if its part of the backward pass went too; None: it has no such part
     controls: list[Control] = []  # the program's own settings for how often it runs
+
+    @property
+    def most(self) -> float:
+        """The speed-up that nothing can exceed."""
+        return self.with_backward or self.gone.high
 
 
 class NotAdvised(msgspec.Struct, frozen=True, kw_only=True):

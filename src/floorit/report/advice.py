@@ -48,6 +48,7 @@ def known_of(report: Report) -> Known | None:
         habits=report.habits,
         controls=report.controls,
         samples_per_epoch=_samples_per_epoch(report.run, report.workers),
+        backward_beside=report.parts[-1].backward_seconds if report.parts else None,
         without_data=report.floor.least_without_data if report.floor is not None else None,
     )
 

@@ -237,7 +237,10 @@ def _wanted(now: Value, value: Value) -> Value:
 
 def of_rewrite(rewrite: Rewrite) -> str:
     """How much the function takes, and the most that could be gained by writing it anew."""
-    return f"{takes(rewrite)}; if it took no time: {speedup(rewrite.gone)}"
+    said = f"{takes(rewrite)}; if it took no time: {speedup(rewrite.gone)}"
+    if rewrite.with_backward is None:
+        return said
+    return f"{said}; up to {rewrite.with_backward:.2f}x if its part of the backward pass, which is not known, went too"
 
 
 def takes(rewrite: Rewrite) -> str:
@@ -252,7 +255,9 @@ def weight(finding: Finding) -> str:
     if finding.share is None or finding.bound is None or not finding.is_removable:
         return ""  # the evidence says it, and nothing is to be gained
     share = f"{finding.share:.0%} of the step" + (f" ({finding.of_which})" if finding.of_which else "")
-    return f"{share}; {_without(finding)} up to {finding.bound:.2f}x as fast"
+    most = f"{share}; {_without(finding)} up to {finding.bound:.2f}x as fast"
+    back = finding.rewrite.with_backward if finding.rewrite is not None else None
+    return most if back is None else f"{most}, without its part of the backward pass up to {back:.2f}x"
 
 
 def _without(finding: Finding) -> str:
@@ -261,4 +266,6 @@ def _without(finding: Finding) -> str:
         return "without it"
     if finding.code == "input-bound":
         return "without it, and without what else batches cost (pauses between epochs, evaluation, cores),"
+    if finding.code == "recompute-bound":
+        return "without it, and without what checkpointing takes besides,"
     return "without it, and without what waits for it,"
