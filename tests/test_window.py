@@ -14,6 +14,7 @@ import pytest
 import torch
 from conftest import FLOORIT, PYTHON, execute
 
+from floorit.record import parts
 from floorit.record import window as recorder
 from floorit.record.log import Log
 from floorit.record.window import Window, obstacle
@@ -236,6 +237,21 @@ def test_many_short_steps_and_few_long_ones_are_bounded(tmp_path, monkeypatch):
     assert loop.step().notes
     monkeypatch.setattr(recorder, "LONG", 0.0)
     assert "file" in Loop(tmp_path).step(2 + 1 + 1 + 1).notes[0]
+
+
+def test_one_step_of_very_many_operators_is_enough(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder, "SECONDS", 1e9)
+    loop = Loop(tmp_path)
+    loop.profiler.is_full = lambda: True
+    assert "file" in loop.step(2 + 1 + 1 + 1).notes[0]
+
+
+def test_a_process_is_full_where_it_has_grown(monkeypatch):
+    sizes = iter([100 << 20, (100 << 20) + parts.ROOM, (101 << 20) + parts.ROOM])
+    monkeypatch.setattr(parts, "_resident", lambda: next(sizes))
+    marked = parts.Marked.__new__(parts.Marked)
+    marked.is_on_gpu, marked._resident = False, parts._resident()
+    assert [marked.is_full(), marked.is_full()] == [False, True]
 
 
 def test_it_does_not_stay_open_for_ever(tmp_path, monkeypatch):

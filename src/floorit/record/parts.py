@@ -5,6 +5,7 @@ profiler tells of every operator in these steps, backward ones with the number o
 mark around each call of a part is all that is added.
 """
 
+import os
 import re
 import sys
 from time import perf_counter_ns
@@ -14,6 +15,9 @@ from .wire import PART
 
 NAME = "parts of the model"
 MOST = 40  # parts that are told apart
+# Bytes that a process without a GPU may grow by while it is watched: putting a trace together takes six times as much,
+# and as many seconds, of which a step with 100,000 operators would need a minute.
+ROOM = 16 << 20
 _NUMBER = re.compile(r"\d+$")
 _WRAPPED = "module."  # where DistributedDataParallel and DataParallel keep the model
 
@@ -214,10 +218,16 @@ class Marked(Kineto):
         self._marked = session.torch._C._profiler._RecordFunctionFast
         self._memory = _allocated(session.torch) if self.is_on_gpu else None
         self._kept = []  # (time, number of the part, bytes that a call of it left allocated)
+        self._resident = 0  # bytes of the process when it started
+
+    def is_full(self):
+        """Whether so many operators were seen that no further step is to be watched."""
+        return not self.is_on_gpu and _resident() - self._resident > ROOM
 
     def start(self):
         """Watch, and mark from the next call on."""
         super().start()
+        self._resident = _resident()
         self._of_parts.on(self._enter, self._leave)
 
     def stop(self, take_down=True):
@@ -245,6 +255,15 @@ class Marked(Kineto):
         mark.__exit__(None, None, None)
         if before is not None:
             self._kept.append((perf_counter_ns(), number, self._memory() - before))
+
+
+def _resident():
+    """Bytes of memory that the process has; 0 where Linux does not tell."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _allocated(torch):

@@ -292,7 +292,8 @@ class Window:
 
     def _is_enough(self, seconds):
         most = getattr(self._kineto, "most_steps", MOST)
-        return self._steps >= most or (self._steps >= FEWEST and seconds >= SECONDS) or seconds >= LONG
+        is_full = getattr(self._kineto, "is_full", _never)
+        return self._steps >= most or (self._steps >= FEWEST and seconds >= SECONDS) or seconds >= LONG or is_full()
 
     def _save(self):
         self._clocks.append(_clocks())
