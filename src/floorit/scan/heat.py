@@ -167,6 +167,17 @@ class Heat:
             )
         return self._holders[function]
 
+    def is_in_example(self, source: Source, node: ast.AST) -> bool:
+        """Whether it stands in such a function."""
+        inside = source.function(node)
+        return inside is not None and self.is_example(self._project.functions[inside])
+
+    def is_example(self, function: Function) -> bool:
+        """Whether it is the `main` of a file that others import, which nothing calls, and that trains nothing."""
+        source = function.source
+        is_unnamed = function.name == "main" and function.owner is None and "main" not in source.words
+        return is_unnamed and self._project.is_imported(source) and not self.holds_loop(function)
+
     def reached_from(self, source: Source) -> set[Function]:
         """The functions that the code of a file comes to, with all methods of the objects that are made on the way."""
         found: set[Function] = set()
@@ -286,7 +297,7 @@ class Heat:
         )
 
     def _only_evaluates(self, source: Source, call: ast.Call) -> bool:
-        """Whether a function goes backward to study a model, or updates nothing, having told it to evaluate."""
+        """Whether a function goes backward to study or attack a model, or tells it to evaluate and updates nothing."""
         inside = source.function(call)
         if inside is None:
             return False
@@ -294,6 +305,8 @@ class Heat:
         if studies(function.name) or (function.owner is not None and studies(function.owner.name)):
             return True
         methods = {last_word(other.func) for other in function.calls}
+        if "step" not in methods and any(map(_is_sign_of_gradient, function.calls)):
+            return True
         return "eval" in methods and methods.isdisjoint(("train", "step"))
 
     def _reached(self, source: Source, call: ast.Call) -> list[Function]:
@@ -395,6 +408,13 @@ def _trains(source: Source, call: ast.Call) -> bool:
         return not last_word(function.value)[:1].isupper()  # MyFunction.backward(ctx, …)
     owner = last_word(function.value.value if isinstance(function.value, ast.Subscript) else function.value)
     return function.attr == "step" and bool(_OPTIMIZER.fullmatch(owner)) and not _SCHEDULER.search(owner)
+
+
+def _is_sign_of_gradient(call: ast.Call) -> bool:
+    """`x.grad.sign()`, `torch.sign(x.grad)`: a way to change what a model is given."""
+    if last_word(call.func) != "sign" or not isinstance(call.func, ast.Attribute):
+        return False
+    return any(last_word(part) == "grad" for one in (call.func.value, *call.args) for part in ast.walk(one))
 
 
 def _is_extra(branch: Branch, updates: dict[ast.AST | None, list[set[Branch]]]) -> bool:

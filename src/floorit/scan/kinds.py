@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Protocol
 
+from floorit.scan.devices import Devices, moves
 from floorit.scan.heat import BACKWARD, Heat
 from floorit.scan.project import OF_TENSORS, Function, Project, is_own
 from floorit.scan.source import COMPREHENSIONS, Source, argument, dotted, has_stars, last_word
@@ -118,8 +119,8 @@ class _Before:
 class Kinds:
     """Of the functions of a project."""
 
-    def __init__(self, project: Project, heat: Heat) -> None:
-        self._project, self._heat = project, heat
+    def __init__(self, project: Project, heat: Heat, devices: Devices) -> None:
+        self._project, self._heat, self._devices = project, heat, devices
         self._known: dict[tuple[Source, ast.AST | None], _Names] = {}
         self._on_host: dict[Source, bool] = {}
         self._sets: dict[Source, dict[ast.AST | None, list[ast.stmt]]] = {}
@@ -165,7 +166,7 @@ class Kinds:
             outer.update(self._parameters(function))
         names = _Names(outer)
         nodes = self._bindings(source).get(inside, [])
-        losses = self._goes_backward(source, inside)
+        losses = self._goes_backward(source, inside) - self._computed_on_host(source, inside)
         for _ in range(_PASSES):
             names.begin()
             for node in nodes:
@@ -196,6 +197,23 @@ class Kinds:
         """Names of a function that are surely tensors: `name.backward()`, `engine.backward(name)`."""
         losses = map(loss_of, self._calls(source, inside))
         return {dotted(loss) for loss in losses if loss is not None} - {""}
+
+    def _computed_on_host(self, source: Source, inside: ast.AST | None) -> set[str]:
+        """Names that are set to what a call makes of nothing but tensors that were moved to the CPU before."""
+        calls = (call for call in source.methods.get("to", ()) if source.function(call) is inside)
+        moved = {
+            name
+            for call in calls
+            if (where := moves(call)) is not None and self._devices.is_cpu(source, where)
+            for name in _set_by(source.statement(call))
+        }
+        made = (one for one in self._bindings(source).get(inside, []) if moved and isinstance(one, ast.Assign))
+        return {
+            name
+            for one in made
+            if isinstance(one.value, ast.Call) and one.value.args and moved.issuperset(map(last_word, one.value.args))
+            for name in _set_by(one)
+        }
 
     def _packed_by(self, source: Source, inside: ast.AST | None) -> set[str]:
         """Lengths of sequences as `pack_padded_sequence` takes them: in the host's memory. Not what is copied there."""
@@ -340,7 +358,7 @@ class Kinds:
             return Kind.DEVICE
         if last in _MAKES:
             where = argument(call, "device")
-            if where is None or (isinstance(where, ast.Constant) and where.value == "cpu"):
+            if where is None or self._devices.is_cpu(source, where):
                 return Kind.HOST
             return Kind.DEVICE
         joined = self._joined(source, (*call.args, *(k.value for k in call.keywords)), names)
@@ -378,6 +396,8 @@ class Kinds:
             return base
         if isinstance(where, ast.Constant):
             return Kind.HOST if where.value == "cpu" else Kind.DEVICE
+        if self._devices.is_cpu(source, where):
+            return Kind.HOST
         return Kind.DEVICE if _PLACES.fullmatch(last_word(where)) else base
 
     def _is_module(self, source: Source, function: ast.AST) -> bool:

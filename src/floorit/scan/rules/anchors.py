@@ -95,7 +95,8 @@ def optimizers_made(heat: Heat, source: Source) -> Iterator[ast.Call]:
         return
     for call in source.all(ast.Call):
         is_meant = last_word(call.func) in _OPTIMIZERS and source.name(call.func).startswith("torch.optim.")
-        if is_meant and not _has_few_tensors(call) and heat.of(source, call) is not Place.EVALUATION:
+        is_made = heat.of(source, call) is not Place.EVALUATION and not heat.is_in_example(source, call)
+        if is_meant and not _has_few_tensors(call) and is_made:
             yield call
 
 
