@@ -166,7 +166,7 @@ class Kinds:
             outer.update(self._parameters(function))
         names = _Names(outer)
         nodes = self._bindings(source).get(inside, [])
-        losses = self._goes_backward(source, inside) - self._computed_on_host(source, inside)
+        losses, on_host = self._goes_backward(source, inside), self._computed_on_host(source, inside)
         for _ in range(_PASSES):
             names.begin()
             for node in nodes:
@@ -175,7 +175,7 @@ class Kinds:
                     names.reach(name, _reached_from(source, node))
                 self._assign(source, node, names)
             names.update(dict.fromkeys(losses, Kind.DEVICE))
-        for name in self._packed_by(source, inside):
+        for name in (*self._packed_by(source, inside), *on_host):
             names.settle(name, Kind.HOST)
         return names
 
@@ -200,13 +200,7 @@ class Kinds:
 
     def _computed_on_host(self, source: Source, inside: ast.AST | None) -> set[str]:
         """Names that are set to what a call makes of nothing but tensors that were moved to the CPU before."""
-        calls = (call for call in source.methods.get("to", ()) if source.function(call) is inside)
-        moved = {
-            name
-            for call in calls
-            if (where := moves(call)) is not None and self._devices.is_cpu(source, where)
-            for name in _set_by(source.statement(call))
-        }
+        moved = {name for call in self._moves_to_host(source, inside) for name in _set_by(source.statement(call))}
         made = (one for one in self._bindings(source).get(inside, []) if moved and isinstance(one, ast.Assign))
         return {
             name
@@ -214,6 +208,12 @@ class Kinds:
             if isinstance(one.value, ast.Call) and one.value.args and moved.issuperset(map(last_word, one.value.args))
             for name in _set_by(one)
         }
+
+    def _moves_to_host(self, source: Source, inside: ast.AST | None) -> list[ast.Call]:
+        """The calls of a function that move something to a device which is surely the CPU."""
+        calls = (call for call in source.methods.get("to", ()) if source.function(call) is inside)
+        named = ((call, where) for call in calls if (where := moves(call)) is not None)
+        return [call for call, where in named if self._devices.is_cpu(source, where)]
 
     def _packed_by(self, source: Source, inside: ast.AST | None) -> set[str]:
         """Lengths of sequences as `pack_padded_sequence` takes them: in the host's memory. Not what is copied there."""
@@ -347,7 +347,15 @@ class Kinds:
             return self._kind(source, call.args[0], names)
         if _is_model_called(function) or self._is_module(source, function):
             return Kind.DEVICE
-        return None
+        return Kind.HOST if is_own(function) and self._returns_from_host(source, call) else None
+
+    def _returns_from_host(self, source: Source, call: ast.Call) -> bool:
+        """Whether a method of the same object moves something to the CPU, and returns what lies there."""
+        found = self._project.called(source, call)
+        if not found or not found[0].returns or not self._moves_to_host(found[0].source, found[0].node):
+            return False
+        names = self._names(found[0].source, found[0].node)
+        return all(self._kind(found[0].source, one, names.before(one)) is Kind.HOST for one in found[0].returns)
 
     def _of_torch(self, source: Source, call: ast.Call, last: str, names: Lookup) -> Kind | None:
         if last.endswith("Tensor"):

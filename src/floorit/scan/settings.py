@@ -120,10 +120,9 @@ class Settings:
         )
 
     def _is_taken_in_vain(self, source: Source, node: ast.stmt) -> bool:
-        tests = tests_around(source, node)
-        return any(
-            not self._may_be(source, test, taken) and not (taken and self._is_said(test)) for test, taken in tests
-        )
+        """Whether a condition around it is never met; of `elif x == "b"` it is enough that something gives that text."""
+        tests = ((test, taken) for test, taken in tests_around(source, node) if not self._may_be(source, test, taken))
+        return any(not (self._is_said(test) if taken else _texts_of(test)) for test, taken in tests)
 
     def _is_said(self, test: ast.expr) -> bool:
         """Whether a condition compares with a text that a command or a file of settings gives, if no default does."""
@@ -372,7 +371,7 @@ def _texts_of(test: ast.expr) -> list[str]:
     """Those that a condition asks for: `x == "a"`, `x in ["a", "b"]`; none where it asks for something else as well."""
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.Eq, ast.Is, ast.In)):
         return []
-    right = test.comparators[0]
+    right = test.left if _is_constant(test.left) else test.comparators[0]
     parts = right.elts if isinstance(right, _LISTS) else [right]
     texts = [one.value.lower() for one in parts if _is_constant(one) and isinstance(one.value, str)]
     return texts if len(texts) == len(parts) else []

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from floorit.scan.entries import path_of
 from floorit.scan.heat import Place
 from floorit.scan.project import Class, Function, is_own
 from floorit.scan.rule import Match, Rule, Scene
@@ -39,7 +40,20 @@ def _is_over_one(scene: Scene, call: ast.Call) -> bool:
     options = scene.project.entries.options.get(last_word(given), []) if given is not None else []
     if isinstance(given, (ast.List, ast.Tuple)):
         return len(given.elts) == 1
+    if isinstance(given, ast.Name) and _is_made_of_one(scene, given):
+        return True
     return bool(options) and all(isinstance(o.value, (str, int)) and "," not in str(o.value) for o in options)
+
+
+def _is_made_of_one(scene: Scene, name: ast.Name) -> bool:
+    """`device, gpus = prepare(config["n_gpu"])`, of which there is one."""
+    made = scene.project.unpacked(scene.source, name, name.id)
+    given = made.args if isinstance(made, ast.Call) else []
+    return any(
+        "gpu" in path_of(one)[-1].lower() and scene.settings.value(scene.source, one) == 1
+        for one in given
+        if path_of(one)
+    )
 
 
 def _sees_one(scene: Scene) -> bool:
