@@ -268,7 +268,7 @@ class Kinds:
     def _parameters(self, function: Function) -> dict[str, Kind]:
         found: dict[str, Kind] = {}
         names = function.parameters
-        for source, call in self._heat.callers.get(function, ()):
+        for source, call in self._callers(function):
             if has_stars(call):
                 continue
             caller = self._names(source, source.function(call)).before(call)
@@ -281,6 +281,11 @@ class Kinds:
             for name in _plain_parameters(function):
                 found.setdefault(name, Kind.GIVEN)
         return found
+
+    def _callers(self, function: Function) -> list[tuple[Source, ast.Call]]:
+        """Those that training has, if there are any: an evaluation may have its tensors elsewhere."""
+        all_there_are = self._heat.callers.get(function, [])
+        return [one for one in all_there_are if self._heat.is_in_step(*one)] or all_there_are
 
     # -- expressions ----------------------------------------------------------------------------------------------
 

@@ -120,7 +120,7 @@ class Settings:
         )
 
     def _is_taken_in_vain(self, source: Source, node: ast.stmt) -> bool:
-        """Whether a condition around it is never met; of `elif x == "b"` it is enough that something gives that text."""
+        """Whether a condition around it is never met; of `elif x == "b"` it is enough that something gives "b"."""
         tests = ((test, taken) for test, taken in tests_around(source, node) if not self._may_be(source, test, taken))
         return any(not (self._is_said(test) if taken else _texts_of(test)) for test, taken in tests)
 
