@@ -123,6 +123,7 @@ class Kinds:
         self._project, self._heat, self._devices = project, heat, devices
         self._known: dict[tuple[Source, ast.AST | None], _Names] = {}
         self._on_host: dict[Source, bool] = {}
+        self._to_host: dict[Source, dict[ast.AST | None, list[ast.Call]]] = {}
         self._sets: dict[Source, dict[ast.AST | None, list[ast.stmt]]] = {}
 
     def of(self, source: Source, node: ast.AST) -> Kind | None:
@@ -211,9 +212,14 @@ class Kinds:
 
     def _moves_to_host(self, source: Source, inside: ast.AST | None) -> list[ast.Call]:
         """The calls of a function that move something to a device which is surely the CPU."""
-        calls = (call for call in source.methods.get("to", ()) if source.function(call) is inside)
-        named = ((call, where) for call in calls if (where := moves(call)) is not None)
-        return [call for call, where in named if self._devices.is_cpu(source, where)]
+        if source not in self._to_host:
+            found: dict[ast.AST | None, list[ast.Call]] = {}
+            for call in source.methods.get("to", ()):
+                where = moves(call)
+                if where is not None and self._devices.is_cpu(source, where):
+                    found.setdefault(source.function(call), []).append(call)
+            self._to_host[source] = found
+        return self._to_host[source].get(inside, [])
 
     def _packed_by(self, source: Source, inside: ast.AST | None) -> set[str]:
         """Lengths of sequences as `pack_padded_sequence` takes them: in the host's memory. Not what is copied there."""
