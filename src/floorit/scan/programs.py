@@ -100,20 +100,18 @@ class Program:
 
     @property
     def _stays_on_cpu(self) -> bool:
-        """Whether batches are moved to a device that no option makes a GPU, and nothing to another."""
-        calls = [(s, call) for s in self.sources for name in ("to", "cuda") for call in s.methods.get(name, ())]
-        named = [(s, call, where) for s, call in calls if (where := moves(call)) is not None]
-        batches = [
-            (s, where) for s, call, where in named if s in self._heat.training and self._heat.is_in_step(s, call)
-        ]
-        if not any(self._devices.is_cpu(s, where) for s, where in batches):
+        """Whether batches are moved to a device that no option makes a GPU, and the files that train name no other."""
+        training = self.sources & self._heat.training
+        named = [(s, call, where) for s in training for call in s.methods.get("to", ()) if (where := moves(call))]
+        batches = [(s, where) for s, call, where in named if self._heat.is_in_step(s, call)]
+        if self.has("Accelerator") or not any(self._devices.is_cpu(s, where) for s, where in batches):
             return False
+        devices = [(s, name) for s in training for name in s.all(ast.Name) if _is_device_read(name)]
+        if not all(self._devices.is_cpu(s, device) for s, device in (*batches, *devices)):
+            return False
+        calls = ((s, call) for s in self.sources for name in ("to", "cuda") for call in s.methods.get(name, ()))
         to_gpu = ((s, call) for s, call in calls if last_word(call.func) == "cuda" or any(map(_is_cuda, call.args)))
-        return (
-            not self.has("Accelerator")
-            and all(self._devices.is_cpu(s, where) for s, where in batches)
-            and all(self._devices.is_shut_off(s, call) for s, call in to_gpu)
-        )
+        return all(self._devices.is_shut_off(s, call) for s, call in to_gpu)
 
     def names(self, pattern: re.Pattern[str]) -> bool:
         """Whether any name in it is all of what a pattern describes."""
@@ -200,6 +198,10 @@ def _goes_to_gpu(source: Source, call: ast.Call) -> bool:
     last = last_word(call.func)
     is_named = last in ("cuda", "Accelerator") or source.name(call.func).startswith("torch.cuda.")
     return is_named or (last in ("to", "device") and any(map(_is_cuda, call.args)))
+
+
+def _is_device_read(name: ast.Name) -> bool:
+    return "device" in name.id.lower() and isinstance(name.ctx, ast.Load)
 
 
 def _is_cuda(node: ast.expr) -> bool:
