@@ -298,9 +298,9 @@ def _asks_for_own_class(test: ast.expr) -> bool:
 
 
 def modulus(node: ast.AST) -> ast.expr | None:
-    """`n` of `step % n`, of `np.mod(step, n)`."""
+    """`n` of `step % n`, of `np.mod(step, n)`; not of `rank % n`, which is the same in every step."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, ast.Constant):
-        return node.right
+        return None if "rank" in _words_of(last_word(node.left)) else node.right
     is_called = isinstance(node, ast.Call) and last_word(node.func) in _REMAINDERS and len(node.args) == 2
     return node.args[1] if is_called and isinstance(node, ast.Call) else None
 
