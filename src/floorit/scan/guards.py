@@ -31,7 +31,8 @@ _TRAINS = re.compile(r"train|training|trains")
 # Options that whoever trains gives, whatever their default is.
 _OF_THE_MACHINE = re.compile(r"cuda|gpus?|device|ddp|dist|distributed|parallel|multi\w*|rank|world|master|main")
 _WHO = frozenset(
-    "training rank main master local global world primary zero writer tensorboard tb wandb mlflow cuda".split()
+    "training rank main master local global world primary zero distributed writer tensorboard tb wandb mlflow"
+    " cuda".split()
 )
 _COMMON_CLASSES = re.compile(r".*Module|.*Parallel.*|Parameter|Mapping|Sequence|Iterable|Number|Path|.*Error")
 _REMAINDERS = ("mod", "fmod", "remainder")
