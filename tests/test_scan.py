@@ -69,7 +69,15 @@ def test_what_only_looks_like_it_is_not(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "line"), [("item__text", 14), ("find_unused__needed.py", 20), ("no_workers__labelled.py", 8)]
+    ("name", "line"),
+    [
+        ("item__text", 14),
+        ("item__imported", 16),
+        ("find_unused__needed.py", 20),
+        ("no_workers__labelled.py", 8),
+        ("not_fused__complex.py", 17),
+        ("not_fused__loss_device.py", 26),
+    ],
 )
 def test_what_reading_leaves_in_doubt_is_said_where_its_rule_is_asked_for(
     name: str, line: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

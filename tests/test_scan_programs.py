@@ -7,6 +7,7 @@ from unittest import mock
 
 import pytest
 
+from floorit.scan.devices import Devices
 from floorit.scan.heat import Heat
 from floorit.scan.loaders import Loaders
 from floorit.scan.programs import Program, Programs
@@ -31,7 +32,7 @@ class Read:
         self.project = Project(list(self.sources.values()))
         self.heat = Heat(self.project)
         self.settings = Settings(self.project, self.heat)
-        self.programs = Programs(self.project, self.heat, self.settings)
+        self.programs = Programs(self.project, self.heat, self.settings, Devices(self.project, self.heat))
         self.loaders = Loaders(self.project, self.heat, self.settings, self.programs)
 
     def reach(self, program: Program) -> set[str]:

@@ -22,11 +22,17 @@ _OF_TOOLS = re.compile(
     r"|_config|book|netlify|vercel|manifest|Pipfile|uv|tox|ruff|mypy|cspell.*|readthedocs|index|launch|sweep.*"
 )
 _FILE = re.compile(r"[\w.-]+\.(?:ya?ml|json|toml|py)\b")
+_COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#.*$")
 _PLAIN = (ast.Assign, ast.AnnAssign, ast.Import, ast.ImportFrom, ast.Expr, ast.Delete)
 
 
 class Config(File):
     """One file of settings: YAML, JSON, TOML, or Python that only gives names to values."""
+
+    @cached_property
+    def said(self) -> str:
+        """Its text without comments: what is only listed there as possible is not chosen."""
+        return _COMMENT.sub("", self.text)
 
     @cached_property
     def entries(self) -> list[Entry]:

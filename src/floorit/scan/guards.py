@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Set
 from enum import Enum
-from typing import Protocol, TypeAlias, TypeGuard
+from typing import Protocol, TypeAlias
 
 from floorit.declared import Value
 from floorit.scan.source import Source, dotted, is_constant, last_word
@@ -31,9 +31,11 @@ _TRAINS = re.compile(r"train|training|trains")
 # Options that whoever trains gives, whatever their default is.
 _OF_THE_MACHINE = re.compile(r"cuda|gpus?|device|ddp|dist|distributed|parallel|multi\w*|rank|world|master|main")
 _WHO = frozenset(
-    "training rank main master local global world primary zero writer tensorboard tb wandb mlflow cuda".split()
+    "training rank main master local global world primary zero distributed writer tensorboard tb wandb mlflow"
+    " cuda".split()
 )
 _COMMON_CLASSES = re.compile(r".*Module|.*Parallel.*|Parameter|Mapping|Sequence|Iterable|Number|Path|.*Error")
+_REMAINDERS = ("mod", "fmod", "remainder")
 _EXITS = ("exit", "quit", "_exit", "abort")
 _ENDS = (ast.Continue, ast.Return, ast.Break, ast.Raise)
 
@@ -84,7 +86,7 @@ def conditions(source: Source, node: ast.AST, until: ast.AST, values: Values, st
     for here in source.around(node):
         if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
             is_body = before is here.body or (isinstance(here.body, list) and before in here.body)
-            if is_body and isinstance(here, ast.If) and (_ends(here.body[-1]) or _is_once(here)):
+            if is_body and isinstance(here, ast.If) and (_ends(here.body[-1]) or _is_once(source, here)):
                 yield When.SELDOM
             elif (here, is_body) not in steps:
                 taken, other = branches(here.test, values)
@@ -155,15 +157,58 @@ def _ends(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Raise)
 
 
-def _is_once(block: ast.If) -> bool:
+def _is_once(source: Source, block: ast.If) -> bool:
     """`if not self.checked: self.checked = True`: a flag, or what is made when it is first needed."""
     flag, value = _asked(block.test)
+    if _sets_what_it_asks(source, block):
+        return True
     return bool(flag) and any(
         isinstance(statement, ast.Assign)
         and any(dotted(target) == flag for target in statement.targets)
         and (value is None or is_constant(statement.value, value))
         for statement in block.body
     )
+
+
+def _sets_what_it_asks(source: Source, block: ast.If) -> bool:
+    """`if self.scale < 0: self.scale = …`, also where `scale = self.scale` stands before it: what an object keeps is
+    set once, and has been negative until then."""
+    if not _is_unset(block.test):
+        return False
+    assert isinstance(block.test, ast.Compare)
+    asked = {
+        ast.unparse(part)
+        for value in _meant(source, block, block.test.left)
+        for part in ast.walk(value)
+        if isinstance(part, (ast.Attribute, ast.Subscript))
+    }
+    return any(
+        isinstance(statement, ast.Assign)
+        and ast.unparse(target) in asked
+        and ast.unparse(target).startswith("self.")
+        and ast.unparse(target) not in ast.unparse(statement.value)
+        for statement in block.body
+        for target in getattr(statement, "targets", ())
+    )
+
+
+def _is_unset(test: ast.expr) -> bool:
+    """`x < 0`, `x == -1`"""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return False
+    right = test.comparators[0]
+    is_negative = isinstance(right, ast.UnaryOp) and isinstance(right.op, ast.USub)
+    return (isinstance(test.ops[0], ast.Lt) and is_constant(right, 0)) or (
+        isinstance(test.ops[0], ast.Eq) and is_negative
+    )
+
+
+def _meant(source: Source, block: ast.If, node: ast.expr) -> list[ast.expr]:
+    """What is asked for, and what a name is set to before that in the same function."""
+    inside = source.function(block)
+    before = (one for one in source.all(ast.Assign) if one.lineno < block.lineno and source.function(one) is inside)
+    name = node.id if isinstance(node, ast.Name) else ""
+    return [node, *(one.value for one in before if name and any(last_word(t) == name for t in one.targets))]
 
 
 def _asked(test: ast.expr) -> tuple[str, bool | None]:
@@ -253,13 +298,22 @@ def _asks_for_own_class(test: ast.expr) -> bool:
     return name[:1].isupper() and not _COMMON_CLASSES.fullmatch(name)
 
 
-def _is_modulo(node: ast.AST) -> TypeGuard[ast.BinOp]:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)
+def modulus(node: ast.AST) -> ast.expr | None:
+    """`n` of `step % n`, of `np.mod(step, n)`; not of `rank % n`, which is the same in every step."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, ast.Constant):
+        return None if "rank" in _words_of(last_word(node.left)) else node.right
+    is_called = isinstance(node, ast.Call) and last_word(node.func) in _REMAINDERS and len(node.args) == 2
+    return node.args[1] if is_called and isinstance(node, ast.Call) else None
 
 
-def _is_every(modulo: ast.BinOp, values: Values) -> bool:
+def _is_modulo(node: ast.AST) -> bool:
+    return modulus(node) is not None
+
+
+def _is_every(modulo: ast.AST, values: Values) -> bool:
     """Whether `step % args.log_every` is 0 in every step."""
-    return values(modulo.right) == 1
+    every = modulus(modulo)
+    return every is not None and values(every) == 1
 
 
 def _by_default(test: ast.expr, values: Values) -> tuple[When, When] | None:

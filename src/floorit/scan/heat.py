@@ -18,6 +18,7 @@ from floorit.scan.guards import (
     samples,
     spares_gradients,
     studies,
+    trains,
 )
 from floorit.scan.project import Class, Function, Project, is_own
 from floorit.scan.source import COMPREHENSIONS, Source, argument, is_constant, last_word
@@ -39,6 +40,7 @@ _APPLIES = ("map", "multi_apply", "checkpoint")  # functions that call what they
 _APART = (ast.IfExp, ast.Lambda, *COMPREHENSIONS)  # of which one part may run when another does not
 _COLLATES = "collate_fn"
 _OTHER_FRAMEWORKS = frozenset("paddle tensorflow keras mxnet jax flax mindspore oneflow chainer jittor mlx".split())
+_GOES_ON = frozenset("fit run spawn launch Fire".split())
 _TRANSFORMS = re.compile(r"transform|augment|pipeline", re.IGNORECASE)
 
 
@@ -167,6 +169,21 @@ class Heat:
             )
         return self._holders[function]
 
+    def is_in_example(self, source: Source, node: ast.AST) -> bool:
+        """Whether it stands in such a function."""
+        inside = source.function(node)
+        return inside is not None and self.is_example(self._project.functions[inside])
+
+    def is_example(self, function: Function) -> bool:
+        """Whether it is the `main` of a file that others import, called only where that file is run, and goes on to
+        nothing that trains."""
+        if function.name != "main" or function.owner is not None or not self._project.is_imported(function.source):
+            return False
+        called = {last_word(call.func) for call in function.calls}
+        goes_on = not called.isdisjoint(_GOES_ON) or any(map(trains, called)) or self.holds_loop(function)
+        callers = self.callers.get(function, [])
+        return not goes_on and all(_is_where_run(source, call) for source, call in callers)
+
     def reached_from(self, source: Source) -> set[Function]:
         """The functions that the code of a file comes to, with all methods of the objects that are made on the way."""
         found: set[Function] = set()
@@ -286,7 +303,7 @@ class Heat:
         )
 
     def _only_evaluates(self, source: Source, call: ast.Call) -> bool:
-        """Whether a function goes backward to study a model, or updates nothing, having told it to evaluate."""
+        """Whether a function goes backward to study or attack a model, or tells it to evaluate and updates nothing."""
         inside = source.function(call)
         if inside is None:
             return False
@@ -294,6 +311,8 @@ class Heat:
         if studies(function.name) or (function.owner is not None and studies(function.owner.name)):
             return True
         methods = {last_word(other.func) for other in function.calls}
+        if "step" not in methods and any(map(_is_sign_of_gradient, function.calls)):
+            return True
         return "eval" in methods and methods.isdisjoint(("train", "step"))
 
     def _reached(self, source: Source, call: ast.Call) -> list[Function]:
@@ -395,6 +414,19 @@ def _trains(source: Source, call: ast.Call) -> bool:
         return not last_word(function.value)[:1].isupper()  # MyFunction.backward(ctx, …)
     owner = last_word(function.value.value if isinstance(function.value, ast.Subscript) else function.value)
     return function.attr == "step" and bool(_OPTIMIZER.fullmatch(owner)) and not _SCHEDULER.search(owner)
+
+
+def _is_where_run(source: Source, node: ast.AST) -> bool:
+    """Whether it stands under `if __name__ == "__main__":`."""
+    tests = (here.test for here in source.around(node) if isinstance(here, ast.If))
+    return any(isinstance(test, ast.Compare) and last_word(test.left) == "__name__" for test in tests)
+
+
+def _is_sign_of_gradient(call: ast.Call) -> bool:
+    """`x.grad.sign()`, `torch.sign(x.grad)`: a way to change what a model is given."""
+    if last_word(call.func) != "sign" or not isinstance(call.func, ast.Attribute):
+        return False
+    return any(last_word(part) == "grad" for one in (call.func.value, *call.args) for part in ast.walk(one))
 
 
 def _is_extra(branch: Branch, updates: dict[ast.AST | None, list[set[Branch]]]) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Protocol
 
+from floorit.scan.devices import Devices, moves
 from floorit.scan.heat import BACKWARD, Heat
 from floorit.scan.project import OF_TENSORS, Function, Project, is_own
 from floorit.scan.source import COMPREHENSIONS, Source, argument, dotted, has_stars, last_word
@@ -118,10 +119,11 @@ class _Before:
 class Kinds:
     """Of the functions of a project."""
 
-    def __init__(self, project: Project, heat: Heat) -> None:
-        self._project, self._heat = project, heat
+    def __init__(self, project: Project, heat: Heat, devices: Devices) -> None:
+        self._project, self._heat, self._devices = project, heat, devices
         self._known: dict[tuple[Source, ast.AST | None], _Names] = {}
         self._on_host: dict[Source, bool] = {}
+        self._to_host: dict[Source, dict[ast.AST | None, list[ast.Call]]] = {}
         self._sets: dict[Source, dict[ast.AST | None, list[ast.stmt]]] = {}
 
     def of(self, source: Source, node: ast.AST) -> Kind | None:
@@ -165,7 +167,7 @@ class Kinds:
             outer.update(self._parameters(function))
         names = _Names(outer)
         nodes = self._bindings(source).get(inside, [])
-        losses = self._goes_backward(source, inside)
+        losses, on_host = self._goes_backward(source, inside), self._computed_on_host(source, inside)
         for _ in range(_PASSES):
             names.begin()
             for node in nodes:
@@ -174,7 +176,7 @@ class Kinds:
                     names.reach(name, _reached_from(source, node))
                 self._assign(source, node, names)
             names.update(dict.fromkeys(losses, Kind.DEVICE))
-        for name in self._packed_by(source, inside):
+        for name in (*self._packed_by(source, inside), *on_host):
             names.settle(name, Kind.HOST)
         return names
 
@@ -196,6 +198,28 @@ class Kinds:
         """Names of a function that are surely tensors: `name.backward()`, `engine.backward(name)`."""
         losses = map(loss_of, self._calls(source, inside))
         return {dotted(loss) for loss in losses if loss is not None} - {""}
+
+    def _computed_on_host(self, source: Source, inside: ast.AST | None) -> set[str]:
+        """Names that are set to what a call makes of nothing but tensors that were moved to the CPU before."""
+        moved = {name for call in self._moves_to_host(source, inside) for name in _set_by(source.statement(call))}
+        made = (one for one in self._bindings(source).get(inside, []) if moved and isinstance(one, ast.Assign))
+        return {
+            name
+            for one in made
+            if isinstance(one.value, ast.Call) and one.value.args and moved.issuperset(map(last_word, one.value.args))
+            for name in _set_by(one)
+        }
+
+    def _moves_to_host(self, source: Source, inside: ast.AST | None) -> list[ast.Call]:
+        """The calls of a function that move something to a device which is surely the CPU."""
+        if source not in self._to_host:
+            found: dict[ast.AST | None, list[ast.Call]] = {}
+            for call in source.methods.get("to", ()):
+                where = moves(call)
+                if where is not None and self._devices.is_cpu(source, where):
+                    found.setdefault(source.function(call), []).append(call)
+            self._to_host[source] = found
+        return self._to_host[source].get(inside, [])
 
     def _packed_by(self, source: Source, inside: ast.AST | None) -> set[str]:
         """Lengths of sequences as `pack_padded_sequence` takes them: in the host's memory. Not what is copied there."""
@@ -250,7 +274,7 @@ class Kinds:
     def _parameters(self, function: Function) -> dict[str, Kind]:
         found: dict[str, Kind] = {}
         names = function.parameters
-        for source, call in self._heat.callers.get(function, ()):
+        for source, call in self._callers(function):
             if has_stars(call):
                 continue
             caller = self._names(source, source.function(call)).before(call)
@@ -263,6 +287,11 @@ class Kinds:
             for name in _plain_parameters(function):
                 found.setdefault(name, Kind.GIVEN)
         return found
+
+    def _callers(self, function: Function) -> list[tuple[Source, ast.Call]]:
+        """Those that training has, if there are any: an evaluation may have its tensors elsewhere."""
+        all_there_are = self._heat.callers.get(function, [])
+        return [one for one in all_there_are if self._heat.is_in_step(*one)] or all_there_are
 
     # -- expressions ----------------------------------------------------------------------------------------------
 
@@ -329,7 +358,15 @@ class Kinds:
             return self._kind(source, call.args[0], names)
         if _is_model_called(function) or self._is_module(source, function):
             return Kind.DEVICE
-        return None
+        return Kind.HOST if is_own(function) and self._returns_from_host(source, call) else None
+
+    def _returns_from_host(self, source: Source, call: ast.Call) -> bool:
+        """Whether a method of the same object moves something to the CPU, and returns what lies there."""
+        found = self._project.called(source, call)
+        if not found or not found[0].returns or not self._moves_to_host(found[0].source, found[0].node):
+            return False
+        names = self._names(found[0].source, found[0].node)
+        return all(self._kind(found[0].source, one, names.before(one)) is Kind.HOST for one in found[0].returns)
 
     def _of_torch(self, source: Source, call: ast.Call, last: str, names: Lookup) -> Kind | None:
         if last.endswith("Tensor"):
@@ -340,7 +377,7 @@ class Kinds:
             return Kind.DEVICE
         if last in _MAKES:
             where = argument(call, "device")
-            if where is None or (isinstance(where, ast.Constant) and where.value == "cpu"):
+            if where is None or self._devices.is_cpu(source, where):
                 return Kind.HOST
             return Kind.DEVICE
         joined = self._joined(source, (*call.args, *(k.value for k in call.keywords)), names)
@@ -378,6 +415,8 @@ class Kinds:
             return base
         if isinstance(where, ast.Constant):
             return Kind.HOST if where.value == "cpu" else Kind.DEVICE
+        if self._devices.is_cpu(source, where):
+            return Kind.HOST
         return Kind.DEVICE if _PLACES.fullmatch(last_word(where)) else base
 
     def _is_module(self, source: Source, function: ast.AST) -> bool:

@@ -155,14 +155,23 @@ class Loader:
         return ""
 
     def _reads_other_split(self) -> bool:
-        for _, made in self.made:
-            if is_constant(argument(made, "train"), False) or is_constant(argument(made, "is_train"), False):
-                return True
-            for name in _SPLITS:
-                split = argument(made, name)
-                if isinstance(split, ast.Constant) and evaluates(str(split.value)):
-                    return True
-        return False
+        """Whether all that it has samples of is told to be for evaluation."""
+        return bool(self.made) and all(self._is_other_split(source, made) for source, made in self.made)
+
+    def _is_other_split(self, source: Source, made: ast.Call) -> bool:
+        if any(self._worth(source, argument(made, name)) is False for name in ("train", "is_train")):
+            return True
+        splits = (self._worth(source, argument(made, name)) for name in _SPLITS)
+        return any(isinstance(split, str) and evaluates(split) for split in splits)
+
+    def _worth(self, source: Source, given: ast.expr | None) -> object:
+        """A constant, or what all callers of the function give its parameter."""
+        inside = source.function(given) if isinstance(given, ast.Name) else None
+        function = self._loaders.project.functions[inside] if inside is not None else None
+        if isinstance(given, ast.Name) and function is not None and given.id in function.parameters:
+            is_called = bool(self._loaders.heat.callers.get(function))
+            return self._loaders.settings.parameter(function, given.id) if is_called else UNKNOWN
+        return given.value if isinstance(given, ast.Constant) else UNKNOWN
 
     def _is_gone_through(self) -> bool:
         return bool(self.target) and self.target in self._loaders.gone_through(self.source)
@@ -327,12 +336,24 @@ class Loaders:
             if owner is not None and node.attr in owner.attributes:
                 yield from self.made(owner.source, owner.attributes[node.attr], hops - 1)
         elif isinstance(node, ast.Subscript):
-            yield from self.made(source, node.value, hops)
+            yield from self.made(source, self._entry(source, node), hops)
+        elif isinstance(node, ast.Dict):
+            for part in node.values:
+                yield from self.made(source, part, hops - 1)
         elif isinstance(node, (ast.List, ast.Tuple)):
             for part in node.elts:
                 yield from self.made(source, part, hops - 1)
         elif isinstance(node, ast.Call):
             yield from self._made_by(source, node, hops)
+
+    def _entry(self, source: Source, node: ast.Subscript) -> ast.expr:
+        """`Pictures()` of `data["train"]`, where `data = {"train": Pictures(), …}`; else all that there is."""
+        known = self.entries(source, node.value) if isinstance(node.slice, ast.Constant) else None
+        return (
+            known.get(str(node.slice.value), node.value)
+            if known and isinstance(node.slice, ast.Constant)
+            else node.value
+        )
 
     def _made_by(self, source: Source, call: ast.Call, hops: int) -> Iterator[tuple[Source, ast.Call]]:
         if last_word(call.func) in _WRAPS and call.args:

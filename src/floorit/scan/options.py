@@ -33,6 +33,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     line: int
     by: By
     default: ast.expr | None = None  # the expression, where it is Python
+    is_fixed: bool = False  # an option that gives what is its default: `action="store_true", default=True`
 
     @property
     def name(self) -> str:
@@ -108,7 +109,17 @@ def _entry(source: Source, name: str, default: ast.expr | None, node: ast.expr |
     is_none = default is None or (isinstance(default, ast.Constant) and default.value is None)
     is_known = value is not None or (is_none and not _is_required(node))
     path, line = source.path, node.lineno
-    return Entry(key=name, value=value, is_known=is_known, path=path, line=line, by=by, default=default)
+    is_fixed = isinstance(node, ast.Call) and _gives_its_default(node)
+    return Entry(
+        key=name, value=value, is_known=is_known, path=path, line=line, by=by, default=default, is_fixed=is_fixed
+    )
+
+
+def _gives_its_default(call: ast.Call) -> bool:
+    action, default = _text(argument(call, "action")), argument(call, "default")
+    return (action == "store_true" and is_constant(default, True)) or (
+        action == "store_false" and is_constant(default, False)
+    )
 
 
 def _is_required(node: ast.AST) -> bool:

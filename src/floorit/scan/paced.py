@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from floorit.declared import Control
 from floorit.scan.finding import Paced
+from floorit.scan.guards import modulus
 from floorit.scan.origins import control
 from floorit.scan.source import Source
 from floorit.scan.whole import Whole
@@ -45,23 +46,24 @@ def _moduli(test: ast.expr) -> Iterator[ast.expr]:
         for part in test.values:
             yield from _moduli(part)
     elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        yield from _modulus(test.operand)
+        yield from _of(test.operand)
     elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
         for side in (test.left, test.comparators[0]):
-            yield from _modulus(side)
+            yield from _of(side)
 
 
 def _otherwise(test: ast.expr) -> Iterator[ast.expr]:
     """The same of what is left out the other times: `i % n`, `i % n != 0`."""
     if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotEq):
-        yield from _modulus(test.left)
+        yield from _of(test.left)
     else:
-        yield from _modulus(test)
+        yield from _of(test)
 
 
-def _modulus(node: ast.expr) -> Iterator[ast.expr]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and not isinstance(node.left, ast.Constant):
-        yield node.right
+def _of(node: ast.expr) -> Iterator[ast.expr]:
+    every = modulus(node)
+    if every is not None:
+        yield every
 
 
 def _body(condition: ast.If) -> tuple[int, int]:

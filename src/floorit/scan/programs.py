@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TypeAlias
 
+from floorit.scan.devices import Devices, moves
 from floorit.scan.guards import evaluates, trains
 from floorit.scan.heat import Heat
 from floorit.scan.project import Function, Project
@@ -39,12 +40,19 @@ class Program:
     """One of them."""
 
     def __init__(
-        self, entry: Source, sources: frozenset[Source], is_sure: bool, heat: Heat, settings: Settings, found: _Found
+        self,
+        entry: Source,
+        sources: frozenset[Source],
+        is_sure: bool,
+        heat: Heat,
+        settings: Settings,
+        devices: Devices,
+        found: _Found,
     ) -> None:
         self.entry, self.sources = entry, sources
         self._found = found  # in files, which several programs have
         self.is_sure = is_sure  # that all these files are part of it
-        self._heat, self._settings = heat, settings
+        self._heat, self._settings, self._devices = heat, settings, devices
         self._named: dict[re.Pattern[str], bool] = {}
         self._has: dict[tuple[str, ...], bool] = {}
         self._first: dict[Finder, tuple[Source, ast.AST] | None] = {}
@@ -80,13 +88,30 @@ class Program:
     def uses_gpu(self) -> bool:
         """Whether it names one, or leaves it to a framework that looks for one; where its file has the loop that trains
         and names none, whether anything does that it comes to."""
-        if not self.names(_GPU) or self.entry.names(_GPU) or not self._heat.loops_of(self.entry):
-            return self.names(_GPU)
+        if not self.names(_GPU) or self._stays_on_cpu:
+            return False
+        if self.entry.names(_GPU) or not self._heat.loops_of(self.entry):
+            return True
         reached = self._heat.reached_from(self.entry)
         calls = [(function.source, call) for function in reached for call in function.calls]
         for source in {function.source for function in reached}:
             calls += [(source, call) for call in source.all(ast.Call) if source.function(call) is None]
         return any(_goes_to_gpu(source, call) for source, call in calls)
+
+    @property
+    def _stays_on_cpu(self) -> bool:
+        """Whether batches are moved to a device that no option makes a GPU, and the files that train name no other."""
+        training = self.sources & self._heat.training
+        named = [(s, call, where) for s in training for call in s.methods.get("to", ()) if (where := moves(call))]
+        batches = [(s, where) for s, call, where in named if self._heat.is_in_step(s, call)]
+        if self.has("Accelerator") or not any(self._devices.is_cpu(s, where) for s, where in batches):
+            return False
+        devices = [(s, name) for s in training for name in s.all(ast.Name) if _is_device_read(name)]
+        if not all(self._devices.is_cpu(s, device) for s, device in (*batches, *devices)):
+            return False
+        calls = ((s, call) for s in self.sources for name in ("to", "cuda") for call in s.methods.get(name, ()))
+        to_gpu = ((s, call) for s, call in calls if last_word(call.func) == "cuda" or any(map(_is_cuda, call.args)))
+        return all(self._devices.is_shut_off(s, call) for s, call in to_gpu)
 
     def names(self, pattern: re.Pattern[str]) -> bool:
         """Whether any name in it is all of what a pattern describes."""
@@ -136,7 +161,7 @@ class Program:
 class Programs:
     """Of a project."""
 
-    def __init__(self, project: Project, heat: Heat, settings: Settings) -> None:
+    def __init__(self, project: Project, heat: Heat, settings: Settings, devices: Devices) -> None:
         found = list(_entries(project, heat))
         others = {entry for entry, _ in found if is_run(entry) and not _leads_to_training(project, heat, entry)}
         entries = [(entry, reached) for entry, reached in found if entry not in others]
@@ -153,7 +178,7 @@ class Programs:
         ]  # others only show a schedule
         kept: _Found = {}
         self.all = [
-            Program(entry, reached or everything, reached is not None, heat, settings, kept)
+            Program(entry, reached or everything, reached is not None, heat, settings, devices, kept)
             for entry, reached in entries
             if (reached or everything) & heat.training
         ]
@@ -173,6 +198,10 @@ def _goes_to_gpu(source: Source, call: ast.Call) -> bool:
     last = last_word(call.func)
     is_named = last in ("cuda", "Accelerator") or source.name(call.func).startswith("torch.cuda.")
     return is_named or (last in ("to", "device") and any(map(_is_cuda, call.args)))
+
+
+def _is_device_read(name: ast.Name) -> bool:
+    return "device" in name.id.lower() and isinstance(name.ctx, ast.Load)
 
 
 def _is_cuda(node: ast.expr) -> bool:

@@ -116,6 +116,7 @@ class Project:
         self._imported: dict[Source, set[Source]] = {}
         self._modules: dict[tuple[Source, str], Source | None] = {}
         self._is_imported: set[Source] | None = None
+        self._importers: dict[Source | None, list[tuple[Source, ast.stmt]]] | None = None
         self._heirs: dict[Class, list[Class]] | None = None
         self._inner: dict[ast.AST, dict[str, Function]] = defaultdict(dict)  # functions defined in a function
         self._owners: dict[str, list[Class]] = defaultdict(list)  # of a method's name
@@ -393,7 +394,7 @@ class Project:
             found = self._tops[module].get(last)
             if found is not None:
                 return found
-            source, name = module, module.imports.get(last, "")
+            source, name = module, module.imports.get(last, last)
         return None
 
     def _by_star(self, source: Source, name: str) -> Function | Class | None:
@@ -429,6 +430,16 @@ class Project:
             self._is_imported = {module for one in self.sources for module in self.imported(one)}
         return source in self._is_imported
 
+    def importers(self, source: Source) -> list[tuple[Source, ast.stmt]]:
+        """The statements of other files that import a file."""
+        if self._importers is None:
+            self._importers = defaultdict(list)
+            for one in self.sources:
+                for node in _imports(one):
+                    for module in {self._module(one, name) for name in _names_of(node)} - {None, one}:
+                        self._importers[module].append((one, node))
+        return self._importers[source]
+
     def imported(self, source: Source) -> set[Source]:
         """The files that a file imports itself."""
         if source not in self._imported:
@@ -461,7 +472,7 @@ class Project:
         if not words or words[0] in _LIBRARIES:
             return None
         fits = [s for s in self._files.get(words[-1], ()) if _words(s.path)[-len(words) :] == words]
-        return max(fits, key=lambda s: (_shared(s.path, source.path), self._is_outermost(s, words)), default=None)
+        return max(fits, key=lambda s: _nearness(s, source.path, self._is_outermost(s, words)), default=None)
 
     def _is_outermost(self, source: Source, words: list[str]) -> bool:
         """Whether no package is around the folder in which the name of a module begins."""
@@ -470,12 +481,22 @@ class Project:
 
 
 def _imported_names(source: Source) -> Iterator[str]:
-    for node in source.all(ast.Import):
+    for node in _imports(source):
+        yield from _names_of(node)
+
+
+def _imports(source: Source) -> Iterator[ast.Import | ast.ImportFrom]:
+    yield from source.all(ast.Import)
+    yield from source.all(ast.ImportFrom)
+
+
+def _names_of(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
-    for taken in source.all(ast.ImportFrom):
-        where = "." * taken.level + (taken.module or "")
-        yield where
-        yield from (f"{where}{'' if where.endswith('.') else '.'}{alias.name}" for alias in taken.names)
+        return
+    where = "." * node.level + (node.module or "")
+    yield where
+    yield from (f"{where}{'' if where.endswith('.') else '.'}{alias.name}" for alias in node.names)
 
 
 def _changing(source: Source) -> set[tuple[ast.AST | None, str]]:
@@ -539,6 +560,11 @@ def _words(path: Path) -> list[str]:
 
 def _is_at(path: Path, target: Path) -> bool:
     return path in (target.with_suffix(".py"), target / "__init__.py")
+
+
+def _nearness(module: Source, seen_from: Path, is_outermost: bool) -> tuple[int, bool, int]:
+    """Of several files that a name may stand for, the one with the most is meant."""
+    return _shared(module.path, seen_from), is_outermost, -len(module.path.parts)
 
 
 def _shared(one: Path, other: Path) -> int:

@@ -35,6 +35,7 @@ class Scene:
             whole.reads,
         )
         self.tables, self.origins, self.asked = whole.tables, whole.origins, whole.asked
+        self.devices = whole.devices
 
     def calls(self, place: Place | None = None) -> Iterator[ast.Call]:
         """Every call in the file; of those that run then, if a place is given."""
@@ -67,10 +68,20 @@ class Scene:
         """Whether a program that trains comes to a node as its defaults have it."""
         if not self.programs.of(self.source) or _is_demonstration(self, node) or self._is_unused(node):
             return False
+        if self._is_imported_in_vain:
+            return False
         inside = self.source.function(node)
         if inside is not None and self.tables.is_replaced(self.project.functions[inside]):
             return False
         return self.settings.is_reached(self.source, node) and not self._is_never_made(node)
+
+    @cached_property
+    def _is_imported_in_vain(self) -> bool:
+        """Where what a program imports is seen."""
+        programs = self.programs.of(self.source)
+        is_entry = any(program.entry is self.source for program in programs)
+        is_sure = all(program.is_sure for program in programs)
+        return is_sure and not is_entry and self.settings.is_imported_in_vain(self.source)
 
     def _is_never_made(self, node: ast.AST) -> bool:
         """Whether it stands in a class that is made only where no program comes by default."""

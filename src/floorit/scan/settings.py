@@ -100,7 +100,7 @@ class Settings:
     def is_reached(self, source: Source, node: ast.AST, hops: int = _CALLS) -> bool:
         """Whether a run that is given no options may come to a node: no condition that is false is around it, and
         its function is called from such a place."""
-        if not all(self._may_be(source, test, taken) for test, taken in _tests(source, node)):
+        if not all(self._may_be(source, test, taken) for test, taken in tests_around(source, node)):
             return False
         inside = source.function(node)
         if inside is None or hops == 0:
@@ -110,6 +110,23 @@ class Settings:
         if not callers:
             return self._is_called_from_outside(function)
         return any(self.is_reached(caller, call, hops - 1) for caller, call in chain(callers, self._given_to(function)))
+
+    def is_imported_in_vain(self, source: Source, asked: frozenset[Source] = frozenset()) -> bool:
+        """Whether all that import a file do so where no run comes by default, or are imported so themselves."""
+        importers = self._project.importers(source)
+        return bool(importers) and all(
+            where in asked or self._is_taken_in_vain(where, node) or self.is_imported_in_vain(where, asked | {source})
+            for where, node in importers
+        )
+
+    def _is_taken_in_vain(self, source: Source, node: ast.stmt) -> bool:
+        """Whether a condition around it is never met; of `elif x == "b"` it is enough that something gives "b"."""
+        tests = ((test, taken) for test, taken in tests_around(source, node) if not self._may_be(source, test, taken))
+        return any(not (self._is_said(test) if taken else _texts_of(test)) for test, taken in tests)
+
+    def _is_said(self, test: ast.expr) -> bool:
+        """Whether a condition compares with a text that a command or a file of settings gives, if no default does."""
+        return any(map(self._is_given, _texts_of(test)))
 
     def _given_to(self, function: Function) -> Iterator[tuple[Source, ast.Call]]:
         """The calls that a function is handed to: `spawn(work, nprocs=4)`."""
@@ -132,7 +149,7 @@ class Settings:
 
     def choices(self, source: Source, node: ast.AST) -> set[tuple[str, bool]]:
         """The conditions around a node in its function of which the default is not known, and what they must be."""
-        tests = (pair for pair in _tests(source, node) if not _asks_for_class(pair[0]))
+        tests = (pair for pair in tests_around(source, node) if not _asks_for_class(pair[0]))
         unknown = ((test, taken) for test, taken in tests if self.value(source, test) is UNKNOWN)
         return {(ast.dump(test), taken) for test, taken in unknown if self._leans(source, test) is not taken}
 
@@ -167,14 +184,17 @@ class Settings:
             return default.value if default is not None and _is_constant(default) else UNKNOWN
         position = function.parameters.index(name)
         calls = self._heat.callers.get(function, [])
-        return _same([self.value(source, argument(call, name, position)) for source, call in calls])
+        return same([self.value(source, argument(call, name, position)) for source, call in calls])
 
     def _is_called_from_outside(self, function: Function) -> bool:
         """Whether a function that nothing here calls may still run: as a method, a hook, a command, handed on."""
         is_hook = function in self._heat.steps or function in self._heat.samples
         trains = any(function.source.function(loop) is function.node for loop in self._heat.loops_of(function.source))
-        is_named = bool(function.decorators) or function.name in self._handed or function.name == "main"
+        is_named = bool(function.decorators) or function.name in self._handed or self._is_main(function)
         return self._is_method_in_use(function) if function.owner is not None else is_hook or trains or is_named
+
+    def _is_main(self, function: Function) -> bool:
+        return function.name == "main" and not self._heat.is_example(function)
 
     def _is_method_in_use(self, function: Function) -> bool:
         """Whether something names it, or a class from elsewhere, which its own inherits from, may call it."""
@@ -203,16 +223,14 @@ class Settings:
 
     def _is_of_nobody(self, test: ast.expr) -> bool:
         """Whether a condition compares with a text that nothing ever gives."""
-        if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
-            return False
-        text = test.comparators[0].value if _is_constant(test.comparators[0]) else None
-        return isinstance(text, str) and len(text) >= _LONG and not self._is_given(text.lower())
+        texts = _texts_of(test)
+        return bool(texts) and all(len(text) >= _LONG and not self._is_given(text) for text in texts)
 
     def _is_given(self, text: str) -> bool:
         entries = self._project.entries
         if text in self._texts or self._project.commands.name(text):
             return True
-        return any(re.search(rf"\b{re.escape(text)}\b", config.text.lower()) for config in entries.configs)
+        return any(re.search(rf"\b{re.escape(text)}\b", config.said.lower()) for config in entries.configs)
 
     @cached_property
     def _texts(self) -> set[str]:
@@ -260,9 +278,9 @@ class Settings:
         for source, call in callers:
             given = argument(call, name, position)
             values.append(self.value(source, given, hops) if given is not None else default)
-            if isinstance(_same(values), Unknown):
+            if isinstance(same(values), Unknown):
                 return UNKNOWN
-        return _same(values or [default])
+        return same(values or [default])
 
     def _worth(self, function: Function, default: ast.expr | None) -> object:
         return self.value(function.source, default, 1)
@@ -282,7 +300,7 @@ class Settings:
         found = self._given(name)
         own = [entry for entry in found if entry.path == source.path]
         near = own or [entry for entry in found if self._concerns(entry, source)] or found
-        return _same([self._declared(entry, hops) for entry in near])
+        return same([self._declared(entry, hops) for entry in near])
 
     def _concerns(self, entry: Entry, source: Source) -> bool:
         """Whether the file that declares a setting is part of a program that another file is part of as well."""
@@ -349,6 +367,16 @@ def _asks_to_train(test: ast.expr) -> bool:
     return is_equal and isinstance(test, ast.Compare) and is_constant(test.comparators[0], "train", "training")
 
 
+def _texts_of(test: ast.expr) -> list[str]:
+    """Those that a condition asks for: `x == "a"`, `x in ["a", "b"]`; none where it asks for something else as well."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.Eq, ast.Is, ast.In)):
+        return []
+    right = test.left if _is_constant(test.left) else test.comparators[0]
+    parts = right.elts if isinstance(right, _LISTS) else [right]
+    texts = [one.value.lower() for one in parts if _is_constant(one) and isinstance(one.value, str)]
+    return texts if len(texts) == len(parts) else []
+
+
 def _is_compared(source: Source, constant: ast.Constant) -> bool:
     """Whether something is asked to be it, or one of a few that it is written beside."""
     around = source.parents.get(constant)
@@ -391,7 +419,7 @@ def _compared(left: object, how: ast.cmpop, right: object) -> object:
     return UNKNOWN
 
 
-def _same(values: list[object]) -> object:
+def same(values: list[object]) -> object:
     """The value that all of them are."""
     if not values or any(isinstance(value, Unknown) for value in values):
         return UNKNOWN
@@ -399,7 +427,7 @@ def _same(values: list[object]) -> object:
     return first if all(value == first and type(value) is type(first) for value in values) else UNKNOWN
 
 
-def _tests(source: Source, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+def tests_around(source: Source, node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
     """The conditions around a node in its function, and whether each must be true to come to it."""
     before, inside = node, source.function(node)
     for here in source.around(node):

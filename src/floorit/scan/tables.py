@@ -167,7 +167,7 @@ class Tables:
         name = entry.value if isinstance(entry, ast.Constant) else None
         if not isinstance(name, str) or len(name) < _LONG:
             return False
-        return any(re.search(rf"\b{re.escape(name)}\b", config.text) for config in self._project.entries.configs)
+        return any(re.search(rf"\b{re.escape(name)}\b", config.said) for config in self._project.entries.configs)
 
     def _may_be_looked_up(self, owner: Class | Function) -> bool:
         """Whether a name that is made while the program runs may be that of a class or function."""
@@ -196,12 +196,13 @@ class Tables:
 
     @cached_property
     def _texts(self) -> set[str]:
-        """Texts that may be the name of a class or function; not the keys of tables, which are looked at one by one."""
+        """Texts that may be the name of a class or function; not the keys of tables, which are looked at one by one,
+        nor what a file lets others import."""
         found: set[str] = set()
         for source in self._project.sources:
-            keys = {key for table in source.all(ast.Dict) for key in table.keys}
+            left_out = {key for table in source.all(ast.Dict) for key in table.keys} | set(_exported(source))
             texts = (c for c in source.all(ast.Constant) if isinstance(c.value, str) and c.value.isidentifier())
-            found.update(str(text.value) for text in texts if text not in keys)
+            found.update(str(text.value) for text in texts if text not in left_out)
             found.update(text for _, name in _lookups(source) for text in self._named_by(source, name))
         return found
 
@@ -221,6 +222,13 @@ class Tables:
                 if attribute.attr in names:
                     found[attribute.attr].append((source, attribute))
         return found
+
+
+def _exported(source: Source) -> Iterator[ast.AST]:
+    """The texts of `__all__ = [...]`; not of a package, which is there for users of its own."""
+    for statement in source.all(ast.Assign) if source.path.name != "__init__.py" else ():
+        if any(last_word(target) == "__all__" for target in statement.targets):
+            yield from ast.walk(statement.value)
 
 
 def _is_above(called: ast.Attribute, owner: Class, function: Function) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from floorit.scan.devices import Devices
 from floorit.scan.heat import Heat
 from floorit.scan.kinds import Kinds
 from floorit.scan.loaders import Loaders
@@ -20,9 +21,10 @@ class Whole:
         self.project = project
         self.asked = asked  # for what reading alone leaves in doubt, too
         self.heat = Heat(project)
-        self.kinds = Kinds(project, self.heat)
+        self.devices = Devices(project, self.heat)
+        self.kinds = Kinds(project, self.heat, self.devices)
         self.settings = Settings(project, self.heat, asked)
-        self.programs = Programs(project, self.heat, self.settings)
+        self.programs = Programs(project, self.heat, self.settings, self.devices)
         self.tables = Tables(project, self.settings, self.programs)
         self.loaders = Loaders(project, self.heat, self.settings, self.programs)
         self.reads = Reads(project, self.heat)

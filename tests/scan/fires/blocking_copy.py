@@ -6,7 +6,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 warnings.simplefilter("ignore")  # that there is nothing to pin for
 torch.manual_seed(0)
-device = torch.device("cpu")
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 data = TensorDataset(torch.randn(32, 4), torch.randn(32, 1))
 settings = dict(batch_size=8, pin_memory=True)
 train_loader = DataLoader(data, **settings)

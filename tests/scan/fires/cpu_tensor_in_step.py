@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 torch.manual_seed(0)
-device = torch.device("cpu")
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 class Net(nn.Module):

@@ -95,8 +95,12 @@ def optimizers_made(heat: Heat, source: Source) -> Iterator[ast.Call]:
         return
     for call in source.all(ast.Call):
         is_meant = last_word(call.func) in _OPTIMIZERS and source.name(call.func).startswith("torch.optim.")
-        if is_meant and not _has_few_tensors(call) and heat.of(source, call) is not Place.EVALUATION:
+        if is_meant and not _has_few_tensors(call) and _is_for_training(heat, source, call):
             yield call
+
+
+def _is_for_training(heat: Heat, source: Source, call: ast.Call) -> bool:
+    return heat.of(source, call) is not Place.EVALUATION and not heat.is_in_example(source, call)
 
 
 def _has_few_tensors(call: ast.Call) -> bool:

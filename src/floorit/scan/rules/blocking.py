@@ -18,7 +18,8 @@ _ENVIRONMENT = re.compile(r"(?:\w+_)?envs?", re.IGNORECASE)
 
 def _items(scene: Scene) -> Iterator[Match]:
     for call, value in scene.methods("item", Place.STEP):
-        if not call.args and _may_be_on_device(scene, value) and not _is_read_before(scene, call):
+        is_tensor = not call.args and _may_be_on_device(scene, value)
+        if is_tensor and not _is_read_before(scene, call) and not _is_needed_outside(scene, call):
             yield Match(call)
 
 

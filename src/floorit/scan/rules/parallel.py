@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from floorit.scan.entries import path_of
 from floorit.scan.heat import Place
 from floorit.scan.project import Class, Function, is_own
 from floorit.scan.rule import Match, Rule, Scene
@@ -27,7 +28,7 @@ def _data_parallel(scene: Scene) -> Iterator[Match]:
     for call in scene.calls(Place.ONCE):
         if scene.name(call.func) not in _DATA_PARALLEL or not scene.settings.is_reached(scene.source, call):
             continue
-        is_of_one = _is_over_one(scene, call) or _sees_one(scene) or _stands_in_for_ddp(scene, call)
+        is_of_one = _is_over_one(scene, call) or _sees_one(scene) or _is_left(scene, call)
         if not is_of_one and not _is_asked_for(scene, call) and not _evaluates(scene, call):
             yield Match(call)
             return
@@ -39,7 +40,20 @@ def _is_over_one(scene: Scene, call: ast.Call) -> bool:
     options = scene.project.entries.options.get(last_word(given), []) if given is not None else []
     if isinstance(given, (ast.List, ast.Tuple)):
         return len(given.elts) == 1
+    if isinstance(given, ast.Name) and _is_made_of_one(scene, given):
+        return True
     return bool(options) and all(isinstance(o.value, (str, int)) and "," not in str(o.value) for o in options)
+
+
+def _is_made_of_one(scene: Scene, name: ast.Name) -> bool:
+    """`device, gpus = prepare(config["n_gpu"])`, of which there is one."""
+    made = scene.project.unpacked(scene.source, name, name.id)
+    given = made.args if isinstance(made, ast.Call) else []
+    return any(
+        "gpu" in path_of(one)[-1].lower() and scene.settings.value(scene.source, one) == 1
+        for one in given
+        if path_of(one)
+    )
 
 
 def _sees_one(scene: Scene) -> bool:
@@ -54,6 +68,38 @@ def _sees_one(scene: Scene) -> bool:
         if _sets_visible(assignment) and scene.settings.is_reached(source, assignment)
     ]
     return bool(sets) and all(_names_one(scene, source, assignment.value) for source, assignment in sets)
+
+
+def _is_left(scene: Scene, call: ast.Call) -> bool:
+    """Whether several GPUs are always somebody else's: of DDP, which all commands lead to, or of nobody."""
+    return _stands_in_for_ddp(scene, call) or _refuses_several(scene)
+
+
+def _refuses_several(scene: Scene) -> bool:
+    """`if torch.cuda.device_count() > 1 and not args.distributed: return`, in the file that is run."""
+    blocks = ((p.entry, one) for p in scene.programs.of(scene.source) for one in p.entry.all(ast.If))
+    return any(
+        isinstance(block.body[-1], (ast.Return, ast.Raise))
+        and any(_asks_for_several(scene, source, part) for part in _ands(block.test))
+        for source, block in blocks
+    )
+
+
+def _asks_for_several(scene: Scene, source: Source, test: ast.expr) -> bool:
+    """`torch.cuda.device_count() > 1`, also by a name that is set to it."""
+    if (
+        not isinstance(test, ast.Compare)
+        or not isinstance(test.ops[0], ast.Gt)
+        or not is_constant(test.comparators[0], 1)
+    ):
+        return False
+    left = test.left
+    made = scene.project.assigned(source, left, left.id) if isinstance(left, ast.Name) else left
+    return isinstance(made, ast.Call) and last_word(made.func) == "device_count"
+
+
+def _ands(test: ast.expr) -> list[ast.expr]:
+    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
 
 
 def _stands_in_for_ddp(scene: Scene, call: ast.Call) -> bool:

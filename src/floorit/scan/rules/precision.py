@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from floorit.scan.devices import moves
 from floorit.scan.heat import Heat, Place
 from floorit.scan.programs import Program
 from floorit.scan.rule import Match, Rule, Scene
@@ -40,6 +41,7 @@ _OWN_KERNELS = re.compile(
 )
 _BUILDS = ("CUDAExtension", "CppExtension", "create_extension")
 _SETUPS = ("setup.py", "build.py")
+_COMPLEX = ("cfloat", "cdouble", "complex64", "complex128", "view_as_complex")
 _FUSABLE = ("Adam", "AdamW", "SGD")
 _STEPS = re.compile(r"opt|optim\w*|\w+_opt|\w*optim\w*|scaler", re.IGNORECASE)
 
@@ -111,8 +113,34 @@ def _not_fused(scene: Scene) -> Iterator[Match]:
         assert isinstance(node, ast.Call)
         is_plain = not has_stars(node) and all(argument(node, name) is None for name in ("fused", "foreach"))
         is_meant = last_word(node.func) in _FUSABLE and not _may_be_another(scene, node)
-        if is_plain and is_meant and not program.names(_ELSEWHERE) and not _is_never_stepped(scene, program, node):
+        is_sure = scene.asked or not _may_refuse(scene, program)
+        is_meant = is_meant and is_sure and not program.names(_ELSEWHERE)
+        if is_plain and is_meant and not _is_never_stepped(scene, program, node):
             yield Match(node)
+
+
+def _may_refuse(scene: Scene, program: Program) -> bool:
+    """Whether a model has parameters that a fused optimizer does not take: complex ones, or some on the CPU."""
+    if program.has(*_COMPLEX) and any(_makes_complex(source) for source in program.sources):
+        return True
+    moved = ((s, call, moves(call)) for s in program.sources for call in s.methods.get("to", ()))
+    return any(
+        where is not None and _is_part_of_model(scene, s, call) and scene.devices.is_cpu(s, where)
+        for s, call, where in moved
+    )
+
+
+def _makes_complex(source: Source) -> bool:
+    made = (call for call in source.all(ast.Call) if last_word(call.func) == "Parameter")
+    return any(last_word(part) in _COMPLEX for call in made for part in ast.walk(call))
+
+
+def _is_part_of_model(scene: Scene, source: Source, node: ast.AST) -> bool:
+    """Whether a model moves it while it is made."""
+    inside = source.function(node)
+    function = scene.project.functions[inside] if inside is not None else None
+    owner = function.owner if function is not None and function.name == "__init__" else None
+    return owner is not None and scene.project.is_module(owner)
 
 
 def _is_never_stepped(scene: Scene, program: Program, made: ast.Call) -> bool:

@@ -1,0 +1,5 @@
+from easydict import EasyDict
+
+_C = EasyDict()
+cfg = _C
+_C.NET = "wide"

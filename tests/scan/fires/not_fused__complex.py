@@ -1,0 +1,22 @@
+"""Complex numbers on the way do not make the parameters complex."""
+
+import torch
+from torch import nn
+
+
+class Spectral(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(4, 4))
+
+    def forward(self, x):
+        return torch.fft.irfft(torch.fft.rfft(x, n=6) @ self.weight.to(torch.cfloat), n=4)
+
+
+model = Spectral().cuda()
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1)  # finds: not-fused
+for step in range(20):
+    loss = model(torch.randn(8, 4, device="cuda")).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()

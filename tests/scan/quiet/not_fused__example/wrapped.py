@@ -1,0 +1,26 @@
+"""What a file shows of its class when it is run trains nothing."""
+
+import torch
+from torch import nn
+
+
+class Wrapped:
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+
+
+def train(wrapped, model):
+    optimizer = wrapped.optimizer
+    for step in range(20):
+        model(torch.randn(8, 4, device="cuda")).square().mean().backward()
+        optimizer.step()
+
+
+def main():
+    model = nn.Linear(4, 1).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    print(Wrapped(optimizer))
+
+
+if __name__ == "__main__":
+    main()
