@@ -13,7 +13,7 @@ from test_callers import look
 
 from floorit import replay
 from floorit.analyse.ledger import Entry, Ledger, lines
-from floorit.analyse.needs import Needs
+from floorit.analyse.needs import Loader, Needs, Range
 from floorit.analyse.needs import find as find_needs
 from floorit.diagnose import Facts, Finding, costs, debugging
 from floorit.diagnose import input as waiting
@@ -207,3 +207,14 @@ def test_where_batches_are_made_meanwhile_it_is_said_that_time_may_come_back(pha
 def test_of_what_is_in_the_step_nothing_is_said_to_come_back() -> None:
     [found] = costs.find(facts({"loss": [look("train.py:30")] * 40}, workers=SimpleNamespace(count=2)))
     assert len(found.evidence) == 1
+
+
+@pytest.mark.parametrize(("ahead", "bound"), [(0.4, 2.4), (3.9, 1 / 0.7)])
+def test_workers_take_the_loops_cores_only_where_it_waits_for_them(ahead: float, bound: float) -> None:
+    """On one core, 0.68 s of their work beside 0.7 s of the loop: by itself the loop would take 0.7 / 1.68 s."""
+    made = msgspec.structs.replace(workers(Program(host={}, workers=2, batch=0.68), 1.0), queue_mean=ahead)
+    of = facts({"data_wait": [look("train.py:30")] * 30}, workers=made)
+    loader = Loader(workers=2, work=Range(0.68, 0.68, 0.68), receive=0.0, ahead=3.0)
+    crowded = msgspec.structs.replace(of.needs, loader=loader, cores=1.0, threads=Range(1.0, 1.0, 1.0))
+    [found] = waiting.find(msgspec.structs.replace(of, needs=crowded))
+    assert found.bound == pytest.approx(bound, rel=0.01)

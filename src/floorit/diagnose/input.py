@@ -16,7 +16,9 @@ def find(facts: Facts) -> list[Finding]:
     measured, no_wait = facts.without_data, without("data_wait")
     if (facts.needs.step / measured if measured else bound(facts.needs, no_wait)) <= NAMED:
         return []
-    most = facts.needs.step / measured if measured else bound(facts.needs, no_wait, alone=True)
+    # Workers that are always ahead have the cores to spare: without them the loop would have no more.
+    crowds = facts.workers is None or not facts.workers.always_ready
+    most = facts.needs.step / measured if measured else bound(facts.needs, no_wait, alone=crowds)
     reason, where = _reason(facts.workers, facts.ledger.seconds("data_wait"))
     return [
         Finding(
