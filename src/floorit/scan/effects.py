@@ -33,7 +33,7 @@ def effects(project: Project, heat: Heat, source: Source) -> Iterator[tuple[ast.
         if setting is not None and value is not None and is_certain(source, statement):
             yield statement, setting, value
     found: dict[tuple[ast.AST, str], Value] = {}
-    for call in source.all(ast.Call):
+    for call in source.calling(*_ARGUMENTS):
         arguments = _ARGUMENTS.get(last_word(call.func))
         if arguments is None or heat.of(source, call) is Place.EVALUATION:
             continue

@@ -416,10 +416,9 @@ class Loaders:
 
 def _gone_through_twice(source: Source) -> Iterator[str]:
     """`zip(loader, loader)`; `for x in loader: … iter(loader)`"""
-    for call in source.all(ast.Call):
-        if last_word(call.func) in _TOGETHER:
-            names = [name for given in call.args for name in _gone_through(given)]
-            yield from (name for name in names if names.count(name) > 1)
+    for call in source.calling(*_TOGETHER):
+        names = [name for given in call.args for name in _gone_through(given)]
+        yield from (name for name in names if names.count(name) > 1)
     for loop in source.all(ast.For):
         outer = set(_gone_through(loop.iter))
         if outer:

@@ -43,7 +43,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 def of(source: Source) -> Iterator[Entry]:
     """The options and fields that a file defines."""
-    for call in source.all(ast.Call):
+    for call in source.calling(*_ADDS, "set_defaults", *_NAMESPACES, *_FLAGS):
         if isinstance(call.func, ast.Attribute) and call.func.attr in _ADDS:
             name = _destination(call)
             if name:

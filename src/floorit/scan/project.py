@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import TypeGuard
 
 from floorit.scan.commands import Commands
 from floorit.scan.entries import Entries
@@ -118,6 +119,10 @@ class Project:
         self._is_imported: set[Source] | None = None
         self._importers: dict[Source | None, list[tuple[Source, ast.stmt]]] | None = None
         self._heirs: dict[Class, list[Class]] | None = None
+        self._families: dict[Class, list[Class]] = {}
+        self._found: dict[tuple[Source, str], Function | Class | None] = {}
+        self._called: dict[ast.Call, list[Function]] = {}
+        self._is_module: dict[Class, bool] = {}
         self._inner: dict[ast.AST, dict[str, Function]] = defaultdict(dict)  # functions defined in a function
         self._owners: dict[str, list[Class]] = defaultdict(list)  # of a method's name
         self._files: dict[str, list[Source]] = defaultdict(list)  # by the last word of the module
@@ -165,7 +170,7 @@ class Project:
             self._assigned.setdefault((source, inside), {}).setdefault(target.id, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
             self._unpack(source, target, value)
-        elif isinstance(target, ast.Attribute) and dotted(target.value) == "self" and inside is not None:
+        elif is_own(target) and inside is not None:
             owner = self.functions[inside].owner
             if owner is not None:
                 owner.attributes.setdefault(target.attr, value)
@@ -222,6 +227,11 @@ class Project:
 
     def called(self, source: Source, call: ast.Call) -> list[Function]:
         """The functions of the project that a call may run; none where that can't be told."""
+        if call not in self._called:
+            self._called[call] = self._functions_of(source, call)
+        return self._called[call]
+
+    def _functions_of(self, source: Source, call: ast.Call) -> list[Function]:
         found = self._callable(source, call.func) or self._only_one(source, call)
         if isinstance(found, Class):
             return [method for method in (self.method(found, "__init__"),) if method is not None]
@@ -320,11 +330,11 @@ class Project:
 
     def class_of(self, source: Source, node: ast.AST) -> Class | None:
         """The project's class of which an expression is an instance."""
-        if dotted(node) == "self":
-            return self._enclosing(source, node)
         if isinstance(node, ast.Name):
+            if node.id == "self":
+                return self._enclosing(source, node)
             made = self.assigned(source, node, node.id)
-        elif isinstance(node, ast.Attribute) and dotted(node.value) == "self":
+        elif is_own(node):
             owner = self._enclosing(source, node)
             made = self._attribute(owner, node.attr) if owner is not None else None
             if owner is not None and made is not None:
@@ -350,15 +360,18 @@ class Project:
         """Of a class or of those of the project that it inherits from."""
         return next((c.methods[name] for c in self.family(owner) if name in c.methods), None)
 
-    def family(self, owner: Class) -> Iterator[Class]:
+    def family(self, owner: Class) -> list[Class]:
         """A class and those of the project that it inherits from."""
-        seen, stack = set(), [owner]
-        while stack:
-            one = stack.pop()
-            if id(one) not in seen:
-                seen.add(id(one))
-                yield one
-                stack += [base for name in one.bases if isinstance(base := self.find(one.source, name), Class)]
+        if owner not in self._families:
+            found: dict[Class, None] = {}
+            stack = [owner]
+            while stack:
+                one = stack.pop()
+                if one not in found:
+                    found[one] = None
+                    stack += [base for name in one.bases if isinstance(base := self.find(one.source, name), Class)]
+            self._families[owner] = list(found)
+        return self._families[owner]
 
     def descendants(self, owner: Class) -> list[Class]:
         """A class and those of the project that inherit from it."""
@@ -375,6 +388,11 @@ class Project:
 
     def is_module(self, owner: Class) -> bool:
         """Whether it is one of torch's modules, or of a library's that has a `forward` and is called like one."""
+        if owner not in self._is_module:
+            self._is_module[owner] = self._inherits_module(owner)
+        return self._is_module[owner]
+
+    def _inherits_module(self, owner: Class) -> bool:
         names = {name.split(".")[-1] for name in self.ancestors(owner)}
         if not names.isdisjoint(("Module", "LightningModule", "BaseModule", "BaseModel", "Sequential")):
             return True
@@ -382,6 +400,12 @@ class Project:
 
     def find(self, source: Source, name: str) -> Function | Class | None:
         """What a full name, as seen from a file, stands for in the project."""
+        key = (source, name)
+        if key not in self._found:
+            self._found[key] = self._find(source, name)
+        return self._found[key]
+
+    def _find(self, source: Source, name: str) -> Function | Class | None:
         for _ in range(_HOPS):
             if not name:
                 return None
@@ -547,9 +571,9 @@ def _is_empty(function: Function) -> bool:
     )
 
 
-def is_own(node: ast.AST) -> bool:
+def is_own(node: ast.AST) -> TypeGuard[ast.Attribute]:
     """`self.name`"""
-    return isinstance(node, ast.Attribute) and dotted(node.value) == "self"
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
 def _words(path: Path) -> list[str]:

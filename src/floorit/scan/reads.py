@@ -253,7 +253,7 @@ def _section(node: ast.expr) -> str:
 
 def _parses(source: Source) -> bool:
     """Whether a file has a command line of its own."""
-    return any(last_word(call.func) in _PARSES for call in source.all(ast.Call))
+    return any(source.calling(*_PARSES))
 
 
 def _reading(source: Source) -> Iterator[tuple[str, ast.AST]]:
@@ -289,7 +289,7 @@ def _merges(source: Source) -> bool:
     """Whether a file lays one mapping over another, so that what one gives may come out of the other."""
     if any(key is None for mapping in source.all(ast.Dict) for key in mapping.keys):
         return True
-    return any(last_word(call.func) == "update" and call.args for call in source.all(ast.Call))
+    return any(call.args for call in source.calling("update"))
 
 
 def _may_be_key(text: str) -> bool:
@@ -300,7 +300,7 @@ def _may_be_key(text: str) -> bool:
 def _takes_names_from_elsewhere(source: Source) -> bool:
     if "*" in source.imports:
         return True
-    return any(last_word(call.func) in ("exec", "globals", "locals") for call in source.all(ast.Call))
+    return any(source.calling("exec", "globals", "locals"))
 
 
 def _is_argument(entry: Entry, siblings: list[Entry]) -> bool:

@@ -469,11 +469,11 @@ def _asks_itself(test: ast.expr) -> bool:
 
 def _handed(source: Source) -> Iterator[str]:
     """Names that are read and not called: `spawn(run, nprocs=4)`, `{"gat": make_gat}`."""
-    for kind in (ast.Name, ast.Attribute):
-        for node in source.all(kind):
-            around = source.parents.get(node)
-            if not isinstance(around, ast.Attribute) and not (isinstance(around, ast.Call) and around.func is node):
-                yield last_word(node)
+    parents = source.parents
+    for node in source.all(ast.Name, ast.Attribute):
+        around = parents[node]
+        if not isinstance(around, ast.Attribute) and not (isinstance(around, ast.Call) and around.func is node):
+            yield last_word(node)
 
 
 def parameters(function: Function) -> dict[str, ast.expr | None]:

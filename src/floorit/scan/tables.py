@@ -214,9 +214,11 @@ class Tables:
         for source in self._project.sources:
             if names.isdisjoint(source.words):
                 continue
+            meant: dict[str, set[str]] = {}
             for name in source.all(ast.Name):
-                meant = {name.id, source.name(name).split(".")[-1]} & names  # from .model import DDPM as M
-                for one in meant:
+                if name.id not in meant:
+                    meant[name.id] = {name.id, source.name(name).split(".")[-1]} & names  # from .model import DDPM as M
+                for one in meant[name.id]:
                     found[one].append((source, name))
             for attribute in source.all(ast.Attribute):
                 if attribute.attr in names:
@@ -248,8 +250,8 @@ def _lookups(source: Source) -> Iterator[tuple[ast.expr, ast.expr]]:
         value = subscript.value
         if isinstance(value, ast.Attribute) and value.attr == "__dict__":
             yield value.value, subscript.slice
-    for call in source.all(ast.Call):
-        if last_word(call.func) == "getattr" and len(call.args) > 1 and not isinstance(call.args[1], ast.Constant):
+    for call in source.calling("getattr"):
+        if len(call.args) > 1 and not isinstance(call.args[1], ast.Constant):
             yield call.args[0], call.args[1]
 
 

@@ -91,9 +91,7 @@ def optimizer_made(heat: Heat, source: Source) -> ast.AST | None:
 
 def optimizers_made(heat: Heat, source: Source) -> Iterator[ast.Call]:
     """The calls that make one, but of a few tensors."""
-    if source.words.isdisjoint(_OPTIMIZERS):
-        return
-    for call in source.all(ast.Call):
+    for call in source.calling(*_OPTIMIZERS):
         is_meant = last_word(call.func) in _OPTIMIZERS and source.name(call.func).startswith("torch.optim.")
         if is_meant and not _has_few_tensors(call) and _is_for_training(heat, source, call):
             yield call

@@ -62,8 +62,8 @@ def _has_own_kernels(scene: Scene, program: Program) -> bool:
 
 def _built(scene: Scene) -> tuple[str, ...]:
     """The names of the extensions that the project's setups build."""
-    calls = (c for s in scene.project.sources if s.path.name in _SETUPS for c in s.all(ast.Call))
-    given = (argument(c, "name", 0) for c in calls if last_word(c.func) in _BUILDS)
+    calls = (c for s in scene.project.sources if s.path.name in _SETUPS for c in s.calling(*_BUILDS))
+    given = (argument(call, "name", 0) for call in calls)
     texts = (str(name.value) for name in given if isinstance(name, ast.Constant))
     return tuple(sorted({text.split(".")[-1] for text in texts}))
 
@@ -101,10 +101,9 @@ def _compiles(program: Program) -> bool:
     if program.names(_COMPILES):
         return True
     return any(
-        last_word(call.func) == "compile" and not source.name(call.func).startswith(("re.", "regex."))
+        not source.name(call.func).startswith(("re.", "regex."))
         for source in program.sources
-        if "compile" in source.words
-        for call in source.all(ast.Call)
+        for call in source.calling("compile")
     )
 
 
@@ -131,7 +130,7 @@ def _may_refuse(scene: Scene, program: Program) -> bool:
 
 
 def _makes_complex(source: Source) -> bool:
-    made = (call for call in source.all(ast.Call) if last_word(call.func) == "Parameter")
+    made = source.calling("Parameter")
     return any(last_word(part) in _COMPLEX for call in made for part in ast.walk(call))
 
 
@@ -175,8 +174,8 @@ def _extent(scene: Scene) -> Iterator[Match]:
 
 def _scaler(scene: Scene) -> Iterator[Match]:
     """Only where every autocast of the program says bfloat16."""
-    for call in scene.calls():
-        if last_word(call.func) != "GradScaler" or not scene.name(call.func).startswith("torch."):
+    for call in scene.source.calling("GradScaler"):
+        if not scene.name(call.func).startswith("torch."):
             continue
         enabled = argument(call, "enabled")
         is_on = enabled is None or scene.settings.value(scene.source, enabled) is True
@@ -244,8 +243,7 @@ def _is_all_off(scene: Scene, program: Program) -> bool:
 
 
 def _calls_of_autocast(source: Source) -> Iterator[ast.Call]:
-    if "autocast" in source.words:
-        yield from (call for call in source.all(ast.Call) if last_word(call.func) == "autocast")
+    yield from source.calling("autocast")
 
 
 def _is_off(scene: Scene, source: Source, call: ast.Call) -> bool:

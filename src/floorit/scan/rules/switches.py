@@ -36,7 +36,7 @@ _TRAINERS = ("Trainer", "Fabric")
 
 
 def _anomaly(scene: Scene) -> Iterator[Match]:
-    for call in scene.calls():
+    for call in scene.source.calling("set_detect_anomaly", "detect_anomaly", *_TRAINERS):
         name = scene.name(call.func)
         if name in ("torch.autograd.set_detect_anomaly", "torch.autograd.anomaly_mode.set_detect_anomaly"):
             mode = argument(call, "mode", 0)
@@ -63,7 +63,7 @@ def _asked_for(scene: Scene) -> Iterator[ast.AST]:
         is_on = _sets(scene, assignment, "deterministic") and _is_on(scene, assignment.value)
         if is_on and _is_in_force(scene, assignment):
             yield assignment
-    for call in scene.calls():
+    for call in scene.source.calling("use_deterministic_algorithms", *_TRAINERS):
         if scene.name(call.func) == "torch.use_deterministic_algorithms":
             is_on = _is_on(scene, argument(call, "mode", 0))
         else:
@@ -112,7 +112,7 @@ def _profiler(scene: Scene) -> Iterator[Match]:
                 is_whole = argument(call, "schedule") is None and not _is_off(scene, argument(call, "enabled", 0))
                 if is_whole and _holds_training(scene, block) and _is_in_force(scene, call):
                     yield Match(call)
-    for call in scene.calls():
+    for call in scene.source.calling(*_TRAINERS):
         given = argument(call, "profiler")
         if _is_trainer(scene, call) and is_constant(given, "advanced", "pytorch") and _is_in_force(scene, call):
             yield Match(call)

@@ -47,8 +47,8 @@ def _made_on_host(scene: Scene) -> Iterator[Match]:
 
 def _written_to_device(scene: Scene) -> Iterator[ast.Call]:
     """`torch.tensor([0, 1], device=device)`, `x.new_tensor([0, 1])`"""
-    for call in scene.source.all(ast.Call):
-        if last_word(call.func) not in ("tensor", "as_tensor", "new_tensor") or not call.args:
+    for call in scene.source.calling("tensor", "as_tensor", "new_tensor"):
+        if not call.args:
             continue
         given = call.args[0]
         if not _is_written_out(given) and not _is_computed_here(scene, given):
@@ -72,8 +72,8 @@ def _random_on_host(scene: Scene) -> Iterator[Match]:
 
 def _moved(scene: Scene) -> Iterator[tuple[ast.Call, ast.Call]]:
     """Calls in every step that move what another call has just made in the host's memory, and that call."""
-    for call in scene.source.all(ast.Call):
-        if not isinstance(call.func, ast.Attribute) or call.func.attr not in _MOVES:
+    for call in scene.source.calling(*_MOVES):
+        if not isinstance(call.func, ast.Attribute):
             continue
         maker = _maker(scene, call.func.value)
         if maker is None or argument(maker, "device") is not None or has_stars(maker):
@@ -199,8 +199,8 @@ def _batch_copies(scene: Scene) -> Iterator[tuple[ast.Call, ast.For]]:
     """What moves a part of the batch that a training loop was handed, and that loop."""
     if any(name.partition(".")[0] in ("accelerate", "lightning", "ignite") for name in scene.source.imports.values()):
         return  # they move batches themselves
-    for call in scene.source.all(ast.Call):
-        if not isinstance(call.func, ast.Attribute) or call.func.attr not in _MOVES or not _moves(call):
+    for call in scene.source.calling(*_MOVES):
+        if not isinstance(call.func, ast.Attribute) or not _moves(call):
             continue
         if isinstance(call.func.value, ast.Name) and scene.project.methods_of(call.func.attr):
             continue  # a whole batch, which may be of a class with a method of its own
