@@ -5,16 +5,12 @@ from __future__ import annotations
 import argparse
 import difflib
 import shlex
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple
 
-from floorit import __version__, demo, language, outlay
+from floorit import __version__, language, outlay
 from floorit.errors import UsageError
-from floorit.fixes import asked, values
-from floorit.trial.arms import RISKS
-from floorit.truth import SCALES
-from floorit.tune.candidates import GOALS
 
 FOLDER = "floorit-runs"
 BUDGET, SEARCH_BUDGET = f"{outlay.BUDGET / 60:g}m", "10m"  # of a try, of a search
@@ -29,7 +25,6 @@ _TAKE_VALUES = {
 _PAGED = {"report": ({"--warmup", "--trace", "--lang"}, 1), "compare": ({"--fail-if", "--lang"}, 2)}
 # How a command begins that a person would have run.
 _SCRIPTS, _LAUNCHERS = (".py", ".sh"), ("python", "torchrun", "accelerate", "bash", "deepspeed")
-_Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 _RUN_EXAMPLES = """\
 examples:
@@ -111,10 +106,7 @@ A line with `# floorit: ignore[CODE]` is left alone. Settings: [tool.floorit.sca
 Exit code: 0 where nothing was found, 1 where something was, 2 where the command line makes no sense.
 """
 
-_DEMO_EXAMPLES = f"""\
-cases:
-  {", ".join(demo.NAMES)}
-
+_DEMO_EXAMPLES = """\
 examples:
   floorit demo
   floorit demo detector --scale gpu
@@ -163,42 +155,37 @@ def _without_file(given: list[str]) -> list[str]:
     return given if is_file else [*given[:at], "--html=", *given[at + 1 :]]
 
 
-def check_verb(given: list[str], verbs: Iterable[str]) -> None:
+def check_verb(given: list[str]) -> None:
     """UsageError for a first word that is none of ours, with what was likely meant."""
-    if not given or given[0].startswith("-") or given[0] in verbs:
+    if not given or given[0].startswith("-") or given[0] in VERBS:
         return
     first, *rest = given
-    near = difflib.get_close_matches(first, verbs, n=1)
+    near = difflib.get_close_matches(first, VERBS, n=1)
     is_command = Path(first).suffix in _SCRIPTS or Path(first).name.startswith(_LAUNCHERS)
     meant = [*near, *rest] if near and not is_command else ["run", *given]
     raise UsageError(f"there is no command {first!r}; did you mean `{shlex.join(['floorit', *meant])}`?")
 
 
-def parser() -> argparse.ArgumentParser:
-    """Of our own words; `verb` says which is meant."""
+def parser(wanted: str = "") -> argparse.ArgumentParser:
+    """Of our own words; `verb` says which is meant. All verbs are named, the one that is wanted has its options: what
+    others need for theirs takes a while to import."""
     whole = argparse.ArgumentParser(
         prog="floorit", description="Find out why your PyTorch training is slow, without editing the script."
     )
     whole.add_argument("--version", action="version", version=f"floorit {__version__}")
     verbs = whole.add_subparsers(title="commands", metavar="COMMAND")
-
-    _add_run(verbs)
-    _add_try(verbs)
-    _add_tune(verbs)
-    _add_report(verbs)
-    _add_compare(verbs)
-    _add_watch(verbs)
-    _add_scan(verbs)
-    _add_demo(verbs)
-    env = verbs.add_parser("env", help="describe this machine and the torch that programs would use")
-    env.add_argument("--json", action="store_true", help="as JSON")
-    env.set_defaults(verb="env")
-    for verb in verbs.choices.values():
-        _add_language(verb)
+    for name, verb in VERBS.items():
+        words = verbs.add_parser(name, help=verb.told, formatter_class=argparse.RawDescriptionHelpFormatter)
+        words.set_defaults(verb=name)
+        if name == wanted:
+            verb.fill(words)
+            _add_language(words)
     return whole
 
 
 def _fixes_help() -> str:
+    from floorit.fixes import asked, values
+
     rows = []
     for code, fix in asked.APPLICABLE.items():
         assert fix.takes is not None
@@ -207,117 +194,108 @@ def _fixes_help() -> str:
     return "\n".join(["", "fixes and their values (docs/overrides.md):", *rows])
 
 
-def _add_run(verbs: _Verbs) -> None:
-    run = verbs.add_parser(
-        "run",
-        help="run a training program once and say where its time went",
-        description="Run a training program, unedited, and say where each step's time went.",
-        usage="floorit run [options] [--] COMMAND ...",
-        epilog=_RUN_EXAMPLES + _fixes_help(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    _add_out(run)
-    run.add_argument(
+def _fill_run(verb: argparse.ArgumentParser) -> None:
+    verb.description = "Run a training program, unedited, and say where each step's time went."
+    verb.usage = "floorit run [options] [--] COMMAND ..."
+    verb.epilog = _RUN_EXAMPLES + _fixes_help()
+    _add_out(verb)
+    verb.add_argument(
         "--steps",
         type=_positive,
         metavar="N",
         help="end the program, cleanly, soon after N steady steps; warm-up, steps that are watched and those of about a"
         " second, until it is heard, come on top",
     )
-    run.add_argument(
+    verb.add_argument(
         "--floor",
         action="store_true",
         help="then run it once more, shortly, without its data path: how fast could it be; on a GPU, also measure once"
         " the rates that it reaches (kept in ~/.cache/floorit)",
     )
-    run.add_argument(
+    verb.add_argument(
         "--fix",
         action="append",
         default=[],
         metavar="CODE[=VALUE]",
         help="apply a fix inside the program, unedited, whatever it sets itself; may be given several times (below)",
     )
-    run.add_argument(
+    verb.add_argument(
         "--with", dest="recipe", type=Path, metavar="FILE", help="apply the fixes in a floorit.toml, as tune writes it"
     )
-    _add_warmup(run)
-    run.add_argument(
+    _add_warmup(verb)
+    verb.add_argument(
         "--no-window",
         action="store_true",
         help="do not follow memory, the GPU's kernels and the model's parts for a few steps",
     )
-    run.add_argument("--json", action="store_true", help="print report.json on stdout after the program has ended")
-    run.add_argument("--quiet", action="store_true", help="no live line, no ledger: only the files")
-    run.set_defaults(verb="run")
+    verb.add_argument("--json", action="store_true", help="print report.json on stdout after the program has ended")
+    verb.add_argument("--quiet", action="store_true", help="no live line, no ledger: only the files")
 
 
-def _add_try(verbs: _Verbs) -> None:
-    tried = verbs.add_parser(
-        "try",
-        help="run a training program with and without a change, and say whether it is faster",
-        description="Run a training program, unedited, with and without a change, interleaved; say how much faster it"
-        " is, with an interval, and whether its results are the same.",
-        usage="floorit try [options] [--] COMMAND ...",
-        epilog=_TRY_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def _fill_try(verb: argparse.ArgumentParser) -> None:
+    from floorit.fixes import asked
+    from floorit.trial.arms import RISKS
+
+    verb.description = (
+        "Run a training program, unedited, with and without a change, interleaved; say how much faster it"
+        " is, with an interval, and whether its results are the same."
     )
+    verb.usage = "floorit try [options] [--] COMMAND ..."
+    verb.epilog = _TRY_EXAMPLES
     fixes = ", ".join(asked.APPLICABLE)
-    tried.add_argument(
+    verb.add_argument(
         "--fix",
         action="append",
         default=[],
         metavar="CODE[=VALUE]",
         help=f"a change that floorit makes in the running program; several are made together ({fixes})",
     )
-    tried.add_argument(
+    verb.add_argument(
         "--vary",
         action="append",
         default=[],
         metavar="WORDS",
         help="other arguments for the program, values in braces: each is tried",
     )
-    tried.add_argument("--each", action="store_true", help="try every change by itself, not all of them together")
-    tried.add_argument(
+    verb.add_argument("--each", action="store_true", help="try every change by itself, not all of them together")
+    verb.add_argument(
         "--risk",
         choices=RISKS,
         help="what the change may do to results (default: as its fixes say; for --vary, training)",
     )
-    _add_terms(tried, BUDGET, "trial.json")
-    tried.set_defaults(verb="try")
+    _add_terms(verb, BUDGET, "trial.json")
 
 
-def _add_tune(verbs: _Verbs) -> None:
-    tuned = verbs.add_parser(
-        "tune",
-        help="find the changes that make a training program faster, and prove them",
-        description="Run a training program, unedited, with the changes that should help it most; keep what is proven"
-        " faster with its results intact, and write it down.",
-        usage="floorit tune [options] [--] COMMAND ...",
-        epilog=_TUNE_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def _fill_tune(verb: argparse.ArgumentParser) -> None:
+    from floorit.tune.candidates import GOALS
+
+    verb.description = (
+        "Run a training program, unedited, with the changes that should help it most; keep what is proven"
+        " faster with its results intact, and write it down."
     )
-    tuned.add_argument(
+    verb.usage = "floorit tune [options] [--] COMMAND ..."
+    verb.epilog = _TUNE_EXAMPLES
+    verb.add_argument(
         "--goal",
         choices=list(GOALS),
         default="balanced",
         help="balanced: results stay the same up to rounding (default); speed: the order of the data may change, too;"
         " memory: the smallest peak at no less than 95%% of the speed, results as in balanced",
     )
-    tuned.add_argument(
+    verb.add_argument(
         "--allow",
         action="append",
         default=[],
         choices=["training"],
         help="with --goal speed or memory: changes of training, too; with speed, a size of batches is looked for",
     )
-    tuned.add_argument(
+    verb.add_argument(
         "--batch-arg",
         metavar="WORDS",
         help="the program's own argument for the size of batches, {} for the size: '--batch-size {}'"
         " (default: floorit changes the loader, and the learning rate with it)",
     )
-    _add_terms(tuned, SEARCH_BUDGET, "tune.json")
-    tuned.set_defaults(verb="tune")
+    _add_terms(verb, SEARCH_BUDGET, "tune.json")
 
 
 def _add_terms(verb: argparse.ArgumentParser, budget: str, file: str) -> None:
@@ -342,17 +320,12 @@ def _add_terms(verb: argparse.ArgumentParser, budget: str, file: str) -> None:
     verb.add_argument("--quiet", action="store_true", help="no progress, no table: only the files")
 
 
-def _add_report(verbs: _Verbs) -> None:
-    report = verbs.add_parser(
-        "report",
-        help="draw the report of a recorded run again",
-        description="Draw the report again, from the record alone.",
-        epilog=_REPORT_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    report.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=f"default: the newest in {FOLDER}/")
-    _add_warmup(report)
-    form = report.add_mutually_exclusive_group()
+def _fill_report(verb: argparse.ArgumentParser) -> None:
+    verb.description = "Draw the report again, from the record alone."
+    verb.epilog = _REPORT_EXAMPLES
+    verb.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=f"default: the newest in {FOLDER}/")
+    _add_warmup(verb)
+    form = verb.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print report.json instead")
     _add_html(form, "report.html in DIR")
     form.add_argument("--markdown", action="store_true", help="print tables for an issue or a sheet instead")
@@ -360,27 +333,20 @@ def _add_report(verbs: _Verbs) -> None:
     form.add_argument(
         "--trace", type=Path, metavar="FILE", help="write a time line of the steps, which ui.perfetto.dev opens"
     )
-    report.set_defaults(verb="report")
 
 
-def _add_compare(verbs: _Verbs) -> None:
-    compared = verbs.add_parser(
-        "compare",
-        help="say what changed between two recorded runs",
-        description="Lay two recorded runs side by side: speed, ledger, findings, settings, machine.",
-        epilog=_COMPARE_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    compared.add_argument("a", type=Path, metavar="A", help="folder of the run before")
-    compared.add_argument("b", type=Path, metavar="B", help="folder of the run after")
-    compared.add_argument(
+def _fill_compare(verb: argparse.ArgumentParser) -> None:
+    verb.description = "Lay two recorded runs side by side: speed, ledger, findings, settings, machine."
+    verb.epilog = _COMPARE_EXAMPLES
+    verb.add_argument("a", type=Path, metavar="A", help="folder of the run before")
+    verb.add_argument("b", type=Path, metavar="B", help="folder of the run after")
+    verb.add_argument(
         "--fail-if", metavar="slower=N%", help="exit code 1 where B is surely slower than A by more than that"
     )
-    form = compared.add_mutually_exclusive_group()
+    form = verb.add_mutually_exclusive_group()
     _add_html(form, "compare.html in B")
     form.add_argument("--json", action="store_true", help="as JSON")
     form.add_argument("--markdown", action="store_true", help="as tables for an issue or a sheet")
-    compared.set_defaults(verb="compare")
 
 
 def _add_html(form: argparse._MutuallyExclusiveGroup, usual: str) -> None:
@@ -389,58 +355,46 @@ def _add_html(form: argparse._MutuallyExclusiveGroup, usual: str) -> None:
     )
 
 
-def _add_watch(verbs: _Verbs) -> None:
-    watched = verbs.add_parser(
-        "watch",
-        help="look on while a run is recorded",
-        description="Show a run while it is recorded: how far it is, where the last minute went, what limits it so far."
-        " It only reads the files of the run. q or Ctrl-C ends the view, never the program.",
-        epilog="examples:\n  floorit watch\n  floorit watch floorit-runs/train-20261115-101500",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def _fill_watch(verb: argparse.ArgumentParser) -> None:
+    verb.description = (
+        "Show a run while it is recorded: how far it is, where the last minute went, what limits it so far."
+        " It only reads the files of the run. q or Ctrl-C ends the view, never the program."
     )
-    watched.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=f"default: the newest in {FOLDER}/")
-    watched.set_defaults(verb="watch")
+    verb.epilog = "examples:\n  floorit watch\n  floorit watch floorit-runs/train-20261115-101500"
+    verb.add_argument("folder", type=Path, nargs="?", metavar="DIR", help=f"default: the newest in {FOLDER}/")
 
 
-def _add_scan(verbs: _Verbs) -> None:
-    scan = verbs.add_parser(
-        "scan",
-        help="read a project without running it and name the lines that slow training",
-        description="Read Python files without running them, and name the lines that slow training.",
-        epilog=_SCAN_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    scan.add_argument("paths", type=Path, nargs="*", default=[Path()], metavar="PATH", help="files and folders")
-    scan.add_argument("--diff", action="store_true", help="print the changes that leave results as they are")
-    scan.add_argument("--fix", action="store_true", help="make these changes")
-    scan.add_argument("--select", type=_words, metavar="CODES", help="only these findings")
-    scan.add_argument("--ignore", type=_words, metavar="CODES", help="all but these")
-    scan.add_argument("--exclude", type=_words, metavar="PATTERNS", help="files and folders to leave out")
-    scan.add_argument("--rules", action="store_true", help="list the rules")
-    scan.add_argument("--exit-zero", action="store_true", help="exit code 0 also where something was found")
-    scan.add_argument("--json", action="store_true", help="as JSON")
-    scan.set_defaults(verb="scan")
+def _fill_scan(verb: argparse.ArgumentParser) -> None:
+    verb.description = "Read Python files without running them, and name the lines that slow training."
+    verb.epilog = _SCAN_EXAMPLES
+    verb.add_argument("paths", type=Path, nargs="*", default=[Path()], metavar="PATH", help="files and folders")
+    verb.add_argument("--diff", action="store_true", help="print the changes that leave results as they are")
+    verb.add_argument("--fix", action="store_true", help="make these changes")
+    verb.add_argument("--select", type=_words, metavar="CODES", help="only these findings")
+    verb.add_argument("--ignore", type=_words, metavar="CODES", help="all but these")
+    verb.add_argument("--exclude", type=_words, metavar="PATTERNS", help="files and folders to leave out")
+    verb.add_argument("--rules", action="store_true", help="list the rules")
+    verb.add_argument("--exit-zero", action="store_true", help="exit code 0 also where something was found")
+    verb.add_argument("--json", action="store_true", help="as JSON")
 
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _add_demo(verbs: _Verbs) -> None:
-    shown = verbs.add_parser(
-        "demo",
-        help="run one of five slow training programs and show what was found beside what is true",
-        description="Make the data of a training program with known faults, run it under `floorit run`,"
-        " and show the report beside the truth.",
-        epilog=_DEMO_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def _fill_demo(verb: argparse.ArgumentParser) -> None:
+    from floorit import demo
+    from floorit.truth import SCALES
+
+    verb.description = (
+        "Make the data of a training program with known faults, run it under `floorit run`,"
+        " and show the report beside the truth."
     )
-    shown.add_argument("case", nargs="?", default=demo.DEFAULT, metavar="CASE", help=f"default: {demo.DEFAULT}")
-    shown.add_argument("--scale", choices=SCALES, help="its size (default: gpu if torch can use one, else cpu)")
-    _add_out(shown)
-    shown.set_defaults(
-        verb="demo", steps=None, floor=False, warmup=None, no_window=False, json=False, quiet=False, fixes={}
-    )
+    verb.epilog = f"cases:\n  {', '.join(demo.NAMES)}\n\n{_DEMO_EXAMPLES}"
+    verb.add_argument("case", nargs="?", default=demo.DEFAULT, metavar="CASE", help=f"default: {demo.DEFAULT}")
+    verb.add_argument("--scale", choices=SCALES, help="its size (default: gpu if torch can use one, else cpu)")
+    _add_out(verb)
+    verb.set_defaults(steps=None, floor=False, warmup=None, no_window=False, json=False, quiet=False, fixes={})
 
 
 def _add_out(verb: argparse.ArgumentParser) -> None:
@@ -487,3 +441,44 @@ def seconds(text: str) -> float:
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError("must be more than nothing")
     return value
+
+
+def _fill_env(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--json", action="store_true", help="as JSON")
+
+
+class Verb(NamedTuple):
+    """What may be typed first."""
+
+    told: str  # of it, in a line
+    fill: Callable[[argparse.ArgumentParser], None]  # gives it its options
+    module: str  # that has what it does
+    function: str = "run"
+
+
+VERBS = {
+    "run": Verb("run a training program once and say where its time went", _fill_run, "floorit.verbs.run"),
+    "try": Verb(
+        "run a training program with and without a change, and say whether it is faster",
+        _fill_try,
+        "floorit.verbs.trials",
+    ),
+    "tune": Verb(
+        "find the changes that make a training program faster, and prove them",
+        _fill_tune,
+        "floorit.verbs.trials",
+        "tune",
+    ),
+    "report": Verb("draw the report of a recorded run again", _fill_report, "floorit.verbs.report"),
+    "compare": Verb("say what changed between two recorded runs", _fill_compare, "floorit.compare.command"),
+    "watch": Verb("look on while a run is recorded", _fill_watch, "floorit.verbs.watch"),
+    "scan": Verb(
+        "read a project without running it and name the lines that slow training", _fill_scan, "floorit.scan.command"
+    ),
+    "demo": Verb(
+        "run one of five slow training programs and show what was found beside what is true",
+        _fill_demo,
+        "floorit.verbs.demo",
+    ),
+    "env": Verb("describe this machine and the torch that programs would use", _fill_env, "floorit.verbs.env"),
+}

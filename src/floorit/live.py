@@ -14,7 +14,7 @@ from rich.cells import cell_len, set_cell_size
 from floorit import replay
 from floorit.analyse import iterations
 from floorit.events import Process, RecordReader
-from floorit.language import said
+from floorit.language import said, speaks_utf8
 from floorit.record import wire
 
 REFRESH = 1.0  # seconds between two states of the line on a terminal
@@ -182,11 +182,6 @@ def _waiting(process: Process, current: iterations.Iterations) -> float:
     recent = process.rows[(current.of_row >= max(current.count - RECENT, 0)) & ~current.windowed]
     total = float(recent["seconds"].sum())
     return float(recent["seconds"][:, wire.DATA_WAIT].sum()) / total if total else 0.0
-
-
-def speaks_utf8(stream: TextIO) -> bool:
-    """Whether it can be given any character."""
-    return (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def _cut(text: str, columns: int) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from floorit.errors import UsageError
 
@@ -51,6 +51,11 @@ def said(text: str) -> str:
     if _in_use == ENGLISH or isinstance(text, Code):
         return text
     return sentences(_in_use).say(text).text
+
+
+def speaks_utf8(stream: TextIO) -> bool:
+    """Whether it can be given any character."""
+    return (stream.encoding or "").lower().replace("-", "") == "utf8"
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 
@@ -15,6 +16,7 @@ from floorit.scan.scan import scan
 
 def run(options: argparse.Namespace) -> int:
     """Read, say what was found, change what is to be changed; the exit code."""
+    gc.disable()  # as scan() does; looking once more, for what is no longer needed, would only keep a person waiting
     if options.rules:
         output.show(output.render_rules(ALL), sys.stdout)
         return 0

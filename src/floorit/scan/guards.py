@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Set
 from enum import Enum
+from functools import cache
 from typing import Protocol, TypeAlias
 
 from floorit.declared import Value
@@ -393,11 +394,13 @@ def spares_gradients(source: Source, node: ast.expr) -> bool:
     return name.split(".")[-1].endswith(("no_grad", "inference_mode"))
 
 
+@cache
 def samples(name: str) -> bool:
     """Whether a function of this name is there to draw from a model."""
     return any(_SAMPLES.fullmatch(word) for word in _words_of(name))
 
 
+@cache
 def evaluates(name: str) -> bool:
     """Whether something of this name is there to evaluate."""
     if trains(name):
@@ -414,6 +417,7 @@ def evaluates(name: str) -> bool:
     )
 
 
+@cache
 def studies(name: str) -> bool:
     """Whether something of this name goes backward to explain, attack or time a model, or to find a learning rate."""
     return (
@@ -423,13 +427,15 @@ def studies(name: str) -> bool:
     )
 
 
+@cache
 def trains(name: str) -> bool:
     """Whether something of this name is there to train."""
     return any(_TRAINS.fullmatch(word) for word in _words_of(name))
 
 
-def _words_of(name: str) -> list[str]:
-    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+@cache
+def _words_of(name: str) -> tuple[str, ...]:
+    return tuple(word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name))
 
 
 def _most(times: Iterator[When]) -> When:

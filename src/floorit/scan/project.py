@@ -232,6 +232,8 @@ class Project:
         return self._called[call]
 
     def _functions_of(self, source: Source, call: ast.Call) -> list[Function]:
+        if source.name(call.func).partition(".")[0] in _LIBRARIES:
+            return []
         found = self._callable(source, call.func) or self._only_one(source, call)
         if isinstance(found, Class):
             return [method for method in (self.method(found, "__init__"),) if method is not None]

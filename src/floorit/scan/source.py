@@ -21,7 +21,7 @@ _IGNORE = re.compile(r"#\s*floorit:\s*ignore(?:\[([^\]]*)\])?")
 _ALL = "*"
 # Fields of nodes that hold none, or one that only says how a node is used.
 _PLAIN = frozenset(
-    "arg asname attr conversion ctx id is_async kind kwd_attrs level module name op ops rest simple tag"
+    "arg asname attr conversion ctx id is_async kind kwd_attrs level module name op ops rest simple str tag"
     " type_comment type_ignores".split()
 )
 _SHORT = 40  # characters of a text that may be the name of something
@@ -35,7 +35,8 @@ class _Holding(dict[type[ast.AST], tuple[str, ...]]):
         return fields
 
 
-_HOLDING = _Holding({ast.Constant: ()})
+_HOLDING = _Holding(dict.fromkeys((ast.Constant, ast.Global, ast.Nonlocal, ast.MatchSingleton), ()))
+_WITH_GAPS = (ast.arguments, ast.Dict)  # whose lists may have None in the place of a node
 
 
 class Unreadable(Exception):
@@ -97,9 +98,11 @@ class Source(File):
             for field in fields:
                 value = getattr(node, field, None)
                 if value.__class__ is list:
-                    children += [item for item in value if isinstance(item, ast.AST)]
-                elif isinstance(value, ast.AST):
+                    children += value
+                elif value is not None:
                     children.append(value)
+            if kind in _WITH_GAPS:
+                children = [child for child in children if child is not None]
             inside = node if isinstance(node, ast.Lambda) else functions[node]
             for child in children:
                 parents[child] = node

@@ -1,0 +1,159 @@
+"""`floorit run`: a program is run to its end, recorded, and its report is written and shown."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from floorit import (
+    condense,
+    floorrun,
+    hardware,
+    headroom,
+    imagecosts,
+    launch,
+    live,
+    recipe,
+    runfile,
+    telemetry,
+    usage,
+)
+from floorit.analyse import habits, trace
+from floorit.analyse.alternatives import Measured
+from floorit.declared import gather
+from floorit.errors import UsageError
+from floorit.fixes import asked
+from floorit.language import said
+from floorit.report import build, model, terminal
+from floorit.scan.finding import Result
+from floorit.verbs import folders, telling
+
+
+def run(options: argparse.Namespace) -> int:
+    """Record a command; the program's own exit code."""
+    if not options.command:
+        raise UsageError("what is to be run? For example: floorit run train.py")
+    options.fixes = {**(recipe.read(options.recipe) if options.recipe else {}), **asked.parse(options.fix)}
+    command = launch.resolve(options.command)
+    folder = folders.make(options.out, folders.name_of(options.command))
+    _, code = record(command, folder, options)
+    return launch.leave_like(code)
+
+
+def record(command: list[str], folder: Path, options: argparse.Namespace) -> tuple[model.Report, int]:
+    """Run a command to its end, recorded; the report, and how the program ended."""
+    record = folder / runfile.RECORD
+    run = runfile.RunFile(
+        command=options.command,
+        cwd=str(Path.cwd()),
+        started=time.time(),
+        environment=hardware.examine(folder),
+        window=not options.no_window,
+        fixes=options.fixes,
+        warmup=options.warmup,
+    )
+    runfile.save(folder, run)
+    watcher = live.Live(
+        record, stream=sys.stderr, quiet=options.quiet, steps=options.steps, window=not options.no_window
+    )
+    sampler, memory, used = telemetry.Telemetry(folder), headroom.Watch(), usage.Watch()
+    condenser = condense.Condenser(record)
+
+    def watch(_: object) -> None:
+        watcher.watch()
+        sampler.watch(watcher.pids)
+        condenser.watch()
+        memory.look(watcher.pids)
+        used.look(watcher.pids)
+
+    before = _cpu_of_children()
+    try:
+        code, seconds = launch.run(command, record, watch, more=launch.asking_for(run.fixes))
+    finally:
+        sampler.close()
+        watcher.close()
+    trace.shrink(record)
+    told = gather.gather(watcher.reader.run())
+    read = _read(watcher)
+    run = msgspec.structs.replace(
+        run,
+        stopped=watcher.has_stopped,
+        exit_code=launch.shell_code(code),
+        seconds=seconds,
+        cpu_seconds=_cpu_of_children() - before,
+        told=told,
+        read=read.findings,
+        paced=read.paced,
+        recomputing=read.recomputing,
+        headroom=memory.sum_up(),
+        usage=used.sum_up(),
+    )
+    if options.floor:
+        outcome = _floor(command, folder, run, watcher, options)
+        run = msgspec.structs.replace(run, floor=outcome, images=_image_costs(run, watcher, options))
+    report = _finish(folder, run, watcher, options)
+    condenser.finish()
+    return report, code
+
+
+def _cpu_of_children() -> float:
+    """Seconds of cores that programs which we started and that have ended used."""
+    used = os.times()
+    return used.children_user + used.children_system
+
+
+def _read(watcher: live.Live) -> Result:
+    """What the files that a run was seen in say of themselves."""
+    from floorit.scan.scan import of_run  # takes 0.1 s to import, which the program need not wait for
+
+    return of_run(habits.files([*watcher.reader.run(), *watcher.reader.workers.values()]))
+
+
+def _floor(
+    command: list[str], folder: Path, run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace
+) -> runfile.FloorRun:
+    """Run the command once more without its data path; what became of that."""
+    if run.exit_code:
+        return runfile.FloorRun(reason="the program itself did not end well")
+    trained = floorrun.examine(watcher.reader.run())
+    if trained is None:
+        return runfile.FloorRun(reason="the program did not train")
+    if not options.quiet:
+        print(said(f"floorit: measuring the floor: {floorrun.MEANING}"), file=sys.stderr, flush=True)
+    return floorrun.run(command, folder, trained, window=run.window, more=launch.asking_for(run.fixes))
+
+
+def _image_costs(run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace) -> Measured:
+    """What operations on images cost, of a program that ended well."""
+    if run.exit_code:
+        return Measured(reason="the program itself did not end well")
+    plan = imagecosts.plan(watcher.reader)
+    if plan is None:
+        return imagecosts.NOTHING
+    if not options.quiet:
+        print(said(f"floorit: measuring {imagecosts.MEANING}"), file=sys.stderr, flush=True)
+    return imagecosts.measure(plan)
+
+
+def _finish(folder: Path, run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace) -> model.Report:
+    """Write and show the report. The program has run: what fails here must not hide how it ended."""
+    report = build.assemble(folder, run, watcher.reader)
+    try:
+        runfile.save(folder, run)
+        (folder / "report.json").write_bytes(model.to_json(report))
+    except OSError as error:
+        if not watcher.warned:  # else it has been said that nothing can be written there
+            print(said(f"floorit: the report cannot be written: {error.strerror} ({folder})"), file=sys.stderr)
+    if options.json:
+        sys.stdout.buffer.write(model.to_json(report))
+        sys.stdout.buffer.flush()
+    if not options.quiet:
+        terminal.show(report, sys.stderr)
+    if not watcher.warned:
+        telling.leave_page(folder, options, lambda: telling.draw_page(report, run, watcher.reader, folder))
+    return report
