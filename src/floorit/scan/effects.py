@@ -17,6 +17,7 @@ _FLAGS = {
     "torch.backends.cudnn.deterministic": "cudnn.deterministic",
     "torch.backends.cuda.matmul.allow_tf32": "matmul.allow_tf32",
 }
+_WORDS = frozenset(name.rpartition(".")[2] for name in _FLAGS)
 _ARGUMENTS = {
     "DataLoader": {name: name for name in ("batch_size", "pin_memory", "persistent_workers", "prefetch_factor")},
     "autocast": {"enabled": "autocast"},
@@ -28,6 +29,8 @@ _IN_MAPPINGS = {"num_workers": "num_workers"}  # in the call itself it is a matt
 def effects(project: Project, heat: Heat, source: Source) -> Iterator[tuple[ast.AST, str, Value]]:
     """Of a file: what gives a setting a constant, which setting, and the constant."""
     for statement in source.all(ast.Assign):
+        if last_word(statement.targets[0]) not in _WORDS:
+            continue
         setting = _FLAGS.get(source.name(statement.targets[0]))
         value = plain(statement.value)
         if setting is not None and value is not None and is_certain(source, statement):

@@ -33,6 +33,7 @@ _READ_AT_ONCE = re.compile(
 )
 _UNREADABLE = ast.Name(id="", ctx=ast.Load())  # stands for a value that can't be told
 _STEPS = ("step", "learn", "optimize_parameters", "optimize", "backward")
+_DATA = re.compile(r"(?:.*_)?(?:data|dataset|ds|trainset|set)", re.IGNORECASE)
 _TOGETHER = ("zip", "zip_longest", "product")  # what goes through several things at the same time
 _PADS = re.compile(r"pad|tokenizer|processor|tokenize\w*")
 _PLAIN = frozenset("dataloader loader data dl batches iterator it set dataset trainloader".split())
@@ -267,6 +268,7 @@ class Loaders:
         self._gone_through_twice: dict[Source, set[str]] = {}
         self._measured: dict[Source, set[ast.AST]] = {}
         self._of: dict[Source, list[Loader]] = {}
+        self._tells: dict[Source, bool] = {}
 
     def of(self, source: Source) -> list[Loader]:
         """Those that a file makes."""
@@ -295,6 +297,13 @@ class Loaders:
                 if isinstance(part, (ast.Name, ast.Attribute))
             }
         return self._gone_through[source]
+
+    def tells_dataset(self, source: Source) -> bool:
+        """Whether a file tells a dataset something between epochs."""
+        if source not in self._tells:
+            told = (call for call in source.all(ast.Call) if _tells_dataset(call) and is_in_loop(source, call))
+            self._tells[source] = any(self.heat.training_loop(source, call) is None for call in told)
+        return self._tells[source]
 
     def gone_through_twice(self, source: Source) -> set[str]:
         """What something goes through twice at the same time, by the last words of its names."""
@@ -412,6 +421,26 @@ class Loaders:
                         seen.add(reached)
                         stack.append(reached)
         return False
+
+
+def is_data(name: str) -> bool:
+    """Whether something of this name is a dataset."""
+    return _DATA.fullmatch(name) is not None
+
+
+def is_in_loop(source: Source, node: ast.AST) -> bool:
+    """Whether any loop goes round it."""
+    return any(isinstance(here, (ast.For, ast.While)) for here in source.around(node))
+
+
+def _tells_dataset(call: ast.Call) -> bool:
+    """`dataset.set_epoch(epoch)`, `loader.dataset.shuffle()`"""
+    function = call.func
+    if not isinstance(function, ast.Attribute):
+        return False
+    if isinstance(function.value, ast.Attribute) and function.value.attr == "dataset":
+        return not evaluates(function.attr) and not evaluates(last_word(function.value.value))
+    return function.attr == "set_epoch" and is_data(last_word(function.value))
 
 
 def _gone_through_twice(source: Source) -> Iterator[str]:

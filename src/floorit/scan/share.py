@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 _Thing = TypeVar("_Thing")
 _Result = TypeVar("_Result")
-_PAYS = 200  # things, from which on processes save more time than it takes to start them
+_PAYS = 40  # things, from which on processes save more time than it takes to start them
 _AT_ONCE = 8  # handed to a process
 _work: Callable[[int], Any] | None = None  # of the processes that are forked while it is set
 

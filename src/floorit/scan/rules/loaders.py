@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from floorit.scan.edits import Edit, set_argument
 from floorit.scan.guards import evaluates
 from floorit.scan.heat import Heat
-from floorit.scan.loaders import Loader
+from floorit.scan.loaders import Loader, is_data, is_in_loop
 from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.rules.transfers import batch_names, first_name
 from floorit.scan.source import Source, argument, dotted, is_constant, last_word
@@ -17,7 +17,6 @@ from floorit.scan.source import Source, argument, dotted, is_constant, last_word
 _MANY = 16  # workers: beyond it the one process that receives their batches is seldom kept waiting by them
 _IN_MEMORY = "TensorDataset"
 _MAKES_ANEW = ("numpy", "float", "double", "type", "index_select")
-_DATA = re.compile(r"(?:.*_)?(?:data|dataset|ds|trainset|set)", re.IGNORECASE)
 _WORKERS = re.compile(
     r"(?:n_?|num_?|data_?|loader_?|dataloader_?|train_?)*(?:workers|cpu_workers)(?:_per_\w+)?", re.IGNORECASE
 )
@@ -121,7 +120,7 @@ def _is_begun_once(scene: Scene, loader: Loader) -> bool:
     read = [node for node in scene.source.all(ast.Name) if node.id == target and isinstance(node.ctx, ast.Load)]
     begun = [name for name in read if _is_begun(scene.source.parents.get(name))]
     others = [name for name in read if name not in begun and not _is_asked_size(scene.source.parents.get(name))]
-    return bool(begun) and not others and not any(_is_in_loop(scene.source, name) for name in begun)
+    return bool(begun) and not others and not any(is_in_loop(scene.source, name) for name in begun)
 
 
 def _is_begun(around: ast.AST | None) -> bool:
@@ -219,37 +218,16 @@ def _is_changed(scene: Scene, loader: Loader) -> bool:
     """Whether the dataset is told something between epochs, which workers that are kept would not hear of."""
     if any("set_epoch" in owner.methods for owner in loader.classes):
         return True
-    if any(_sets_dataset(one) and _is_in_loop(scene.source, one) for one in scene.source.all(ast.Assign)):
+    if any(_sets_dataset(one) and is_in_loop(scene.source, one) for one in scene.source.all(ast.Assign)):
         return True
-    for program in loader.programs:
-        for source in program.sources:
-            if any(
-                _tells_dataset(call) and scene.heat.training_loop(source, call) is None and _is_in_loop(source, call)
-                for call in source.all(ast.Call)
-            ):
-                return True
-    return False
-
-
-def _is_in_loop(source: Source, node: ast.AST) -> bool:
-    return any(isinstance(here, (ast.For, ast.While)) for here in source.around(node))
+    return any(scene.loaders.tells_dataset(source) for program in loader.programs for source in program.sources)
 
 
 def _sets_dataset(assignment: ast.Assign) -> bool:
     """`train_set.adjust = False`"""
     target = assignment.targets[0]
     owner = last_word(target.value) if isinstance(target, ast.Attribute) else ""
-    return bool(_DATA.fullmatch(owner)) and not evaluates(owner)
-
-
-def _tells_dataset(call: ast.Call) -> bool:
-    """`dataset.set_epoch(epoch)`, `loader.dataset.shuffle()`"""
-    function = call.func
-    if not isinstance(function, ast.Attribute):
-        return False
-    if isinstance(function.value, ast.Attribute) and function.value.attr == "dataset":
-        return not evaluates(function.attr) and not evaluates(last_word(function.value.value))
-    return function.attr == "set_epoch" and _DATA.fullmatch(last_word(function.value)) is not None
+    return is_data(owner) and not evaluates(owner)
 
 
 def _is_on_device(scene: Scene, loader: Loader) -> bool:
