@@ -238,8 +238,8 @@ class Loader:
     def is_shared(self) -> bool:
         """Whether it is gone through twice at the same time: both would share workers that are kept, and each batch
         would come to one of them."""
-        sources = {source for program in self.programs for source in program.sources}
-        names = set[str]().union(*map(self._loaders.gone_through_twice, sources))
+        beside = self._loaders.programs.beside(self.source)
+        names = set[str]().union(*map(self._loaders.gone_through_twice, beside))
         is_renamed = bool(names) and self._is_returned()
         return self.target in names or (is_renamed and any("loader" in name.lower() for name in names))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TypeAlias
 
@@ -33,7 +33,38 @@ _LEARNS = re.compile(
     re.IGNORECASE,
 )
 Finder: TypeAlias = "Callable[[Heat, Source], ast.AST | None]"  # of something in one file
-_Found: TypeAlias = "dict[tuple[Finder, Source], ast.AST | None]"
+
+
+class _Files:
+    """What programs ask of their files, found out once for all of them: a library may have hundreds of programs, and
+    each has most of its files."""
+
+    def __init__(self, sources: Iterable[Source], heat: Heat) -> None:
+        self._heat = heat
+        training = heat.training
+        self.ranked = sorted(sources, key=lambda s: (s not in training, "optim" not in s.words, str(s.path)))
+        self._having: dict[tuple[str, ...], frozenset[Source]] = {}
+        self._naming: dict[re.Pattern[str], frozenset[Source]] = {}
+        self._places: dict[Finder, dict[Source, ast.AST]] = {}
+
+    def having(self, words: tuple[str, ...]) -> frozenset[Source]:
+        """Those that have one of these names."""
+        if words not in self._having:
+            self._having[words] = frozenset(s for s in self.ranked if not s.words.isdisjoint(words))
+        return self._having[words]
+
+    def naming(self, pattern: re.Pattern[str]) -> frozenset[Source]:
+        """Those in which a name is all of what a pattern describes."""
+        if pattern not in self._naming:
+            self._naming[pattern] = frozenset(source for source in self.ranked if source.names(pattern))
+        return self._naming[pattern]
+
+    def places(self, finder: Finder) -> dict[Source, ast.AST]:
+        """Where something is found: first in files that train, of these first in those that have an optimizer."""
+        if finder not in self._places:
+            found = ((source, finder(self._heat, source)) for source in self.ranked)
+            self._places[finder] = {source: node for source, node in found if node is not None}
+        return self._places[finder]
 
 
 class Program:
@@ -47,42 +78,26 @@ class Program:
         heat: Heat,
         settings: Settings,
         devices: Devices,
-        found: _Found,
+        files: _Files,
     ) -> None:
         self.entry, self.sources = entry, sources
-        self._found = found  # in files, which several programs have
+        self._files = files  # of all programs
         self.is_sure = is_sure  # that all these files are part of it
         self._heat, self._settings, self._devices = heat, settings, devices
-        self._named: dict[re.Pattern[str], bool] = {}
-        self._has: dict[tuple[str, ...], bool] = {}
         self._first: dict[Finder, tuple[Source, ast.AST] | None] = {}
 
     def has(self, *words: str) -> bool:
         """Whether one of its files has one of these names."""
-        if words not in self._has:
-            self._has[words] = any(not source.words.isdisjoint(words) for source in self.sources)
-        return self._has[words]
-
-    @cached_property
-    def in_order(self) -> list[Source]:
-        """Its files: the entry first, then those that train, of these first those that have an optimizer."""
-        training = self._heat.training
-        return sorted(
-            self.sources,
-            key=lambda s: (s is not self.entry, s not in training, "optim" not in s.words, str(s.path)),
-        )
+        return not self.sources.isdisjoint(self._files.having(words))
 
     def first(self, finder: Finder) -> tuple[Source, ast.AST] | None:
-        """The first place, in the order of its files, at which something is found."""
+        """Where something is found: in its entry, or in the first of its other files."""
         if finder not in self._first:
-            places = ((source, self._find(finder, source)) for source in self.in_order)
-            self._first[finder] = next(((source, node) for source, node in places if node is not None), None)
+            places = self._files.places(finder)
+            others = (source for source in places if source in self.sources)
+            source = self.entry if self.entry in places else next(others, None)
+            self._first[finder] = (source, places[source]) if source is not None else None
         return self._first[finder]
-
-    def _find(self, finder: Finder, source: Source) -> ast.AST | None:
-        if (finder, source) not in self._found:
-            self._found[finder, source] = finder(self._heat, source)
-        return self._found[finder, source]
 
     @cached_property
     def uses_gpu(self) -> bool:
@@ -115,9 +130,7 @@ class Program:
 
     def names(self, pattern: re.Pattern[str]) -> bool:
         """Whether any name in it is all of what a pattern describes."""
-        if pattern not in self._named:
-            self._named[pattern] = any(source.names(pattern) for source in self.sources)
-        return self._named[pattern]
+        return not self.sources.isdisjoint(self._files.naming(pattern))
 
     @cached_property
     def takes_several_passes(self) -> bool:
@@ -176,13 +189,14 @@ class Programs:
             for entry, reached in entries
             if not heat.loops_of(entry) or any(source.names(_LEARNS) for source in reached or everything)
         ]  # others only show a schedule
-        kept: _Found = {}
+        files = _Files(project.sources, heat)
         self.all = [
-            Program(entry, reached or everything, reached is not None, heat, settings, devices, kept)
+            Program(entry, reached or everything, reached is not None, heat, settings, devices, files)
             for entry, reached in entries
             if (reached or everything) & heat.training
         ]
         self._of: dict[Source, list[Program]] = {}
+        self._beside: dict[tuple[Program, ...], frozenset[Source]] = {}
         for program in self.all:
             for source in program.sources:
                 self._of.setdefault(source, []).append(program)
@@ -191,6 +205,13 @@ class Programs:
         """Those that a file is part of; those that it may be part of, if that is all that is known."""
         found = [] if _is_test(source) else self._of.get(source, [])
         return [program for program in found if program.is_sure] or found
+
+    def beside(self, source: Source) -> frozenset[Source]:
+        """The files of all programs that a file is part of."""
+        programs = tuple(self.of(source))
+        if programs not in self._beside:
+            self._beside[programs] = frozenset[Source]().union(*(program.sources for program in programs))
+        return self._beside[programs]
 
 
 def _goes_to_gpu(source: Source, call: ast.Call) -> bool:
@@ -219,7 +240,7 @@ def _is_text(statement: ast.stmt) -> bool:
 
 def _serves_others(project: Project, source: Source) -> bool:
     """Whether a file is there to export, convert or show something, or only such files import it."""
-    importers = [one for one in project.sources if source in project.imported(one)]
+    importers = {one for one, _ in project.importers(source)}
     return _has_other_purpose(source) or (bool(importers) and all(map(_has_other_purpose, importers)))
 
 

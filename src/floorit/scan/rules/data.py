@@ -134,8 +134,7 @@ def _feeds_training(scene: Scene, call: ast.Call) -> bool:
 def _is_the_dataset(scene: Scene, call: ast.Call) -> bool:
     """Whether a dataset is surely read by a training loader, or there is no other that it might be instead."""
     owner = _owner(scene, call)
-    programs = scene.programs.of(scene.source)
-    loaders = [loader for program in programs for source in program.sources for loader in scene.loaders.of(source)]
+    loaders = [loader for source in scene.programs.beside(scene.source) for loader in scene.loaders.of(source)]
     read = {one for loader in loaders if loader.trains for one in loader.classes}
     if owner is None or any(_is_used_by(scene, call, owner, made) for made in read):
         return True

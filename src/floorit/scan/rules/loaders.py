@@ -220,7 +220,7 @@ def _is_changed(scene: Scene, loader: Loader) -> bool:
         return True
     if any(_sets_dataset(one) and is_in_loop(scene.source, one) for one in scene.source.all(ast.Assign)):
         return True
-    return any(scene.loaders.tells_dataset(source) for program in loader.programs for source in program.sources)
+    return any(map(scene.loaders.tells_dataset, scene.programs.beside(loader.source)))
 
 
 def _sets_dataset(assignment: ast.Assign) -> bool:

@@ -59,7 +59,7 @@ def _is_made_of_one(scene: Scene, name: ast.Name) -> bool:
 def _sees_one(scene: Scene) -> bool:
     """Whether its programs let themselves see one GPU, by `os.environ["CUDA_VISIBLE_DEVICES"] = args.gpu`, of which the
     default names one, and no command line of the project's pages and scripts more."""
-    sources = {source for program in scene.programs.of(scene.source) for source in program.sources}
+    sources = scene.programs.beside(scene.source)
     sets = [
         (source, assignment)
         for source in sources
@@ -188,7 +188,7 @@ def _looks_for_unused(scene: Scene, call: ast.Call) -> bool:
 
 def _may_be_needed(scene: Scene) -> bool:
     """Whether a model has a layer that it never uses, or only if it is told so, which then gets no gradient."""
-    sources = {source for program in scene.programs.of(scene.source) for source in program.sources}
+    sources = scene.programs.beside(scene.source)
     classes = [one for one in scene.project.classes.values() if one.source in sources and scene.project.is_module(one)]
     models = (one for one in classes if "forward" in one.methods and not scene.tables.leave_out(one))
     return any(_leaves_a_layer(scene, one) for one in models)

@@ -309,8 +309,7 @@ def _pins_nothing(scene: Scene) -> bool:
 
 def _loaders(scene: Scene) -> list[Loader]:
     """Those that the file's programs make."""
-    sources = {source for program in scene.programs.of(scene.source) for source in program.sources}
-    return [loader for source in sources for loader in scene.loaders.of(source)]
+    return [loader for source in scene.programs.beside(scene.source) for loader in scene.loaders.of(source)]
 
 
 _COPY_WAITS = "it is made in the host's memory, and its copy to the GPU waits until the GPU has come that far"

@@ -87,8 +87,8 @@ def _written(scene: Scene) -> Iterator[Match]:
 
 def _fixed(scene: Scene) -> Iterator[Match]:
     """`cudnn.benchmark = False` where the configuration has an entry for it that nothing reads."""
-    own = {source.path for program in scene.programs.of(scene.source) for source in program.sources}
     for node, setting, value in effects(scene.project, scene.heat, scene.source):
+        own = {source.path for source in scene.programs.beside(scene.source)}
         for entry in scene.reads.declared(setting):
             if entry.by == "option" and entry.path not in own:
                 continue  # another program's
