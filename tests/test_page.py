@@ -434,6 +434,19 @@ def test_data_survives_its_escaping() -> None:
     assert not set("<>&\u2028\u2029") & set(written)
 
 
+def test_what_is_typed_is_shown_as_code(record: Record) -> None:
+    told = 'write `a > b` and `<img src=x>`, not "`" alone'
+    finding = msgspec.structs.replace(record.report.findings[0], title="`loss.item()` in every step", evidence=[told])
+    source = msgspec.structs.replace(record.report.program, command=["python", "-c", "`echo x`"])
+    html = record.html(findings=[finding, *record.report.findings[1:]], program=source)
+    assert "<code>loss.item()</code> in every step" in html
+    assert "write <code>a &gt; b</code> and <code>&lt;img src=x&gt;</code>, not" in html
+    read = Parsed(html)
+    assert "<img src=x>" in read.words  # as a text
+    assert not [tag for tag, _, _ in read.attributes if tag == "img"]
+    assert read.scripts[1:] == Parsed(record.html()).scripts[1:]  # which have backticks of their own
+
+
 def test_nothing_may_be_fetched(parsed: Parsed) -> None:
     [policy] = [
         value for tag, name, value in parsed.attributes if (tag, name) == ("meta", "content") and "src" in value

@@ -25,6 +25,9 @@ from floorit.stats import Estimate, prefixed, seconds
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 _SAID = re.compile(r'say\("([^"]+)"')  # in the script
+# What is no text, or code as it is: whole elements, and all other tags with their attributes.
+_NO_TEXT = re.compile(r"(<(?:code|script|style|title)\b.*?</(?:code|script|style|title)>|<[^>]*>)", re.DOTALL)
+_TYPED = re.compile(r"`([^`]+)`")
 
 
 def document(template: str, values: dict[str, Any], data: dict[str, Any]) -> str:
@@ -41,7 +44,14 @@ def document(template: str, values: dict[str, Any], data: dict[str, Any]) -> str
             data=in_script({**data, "words": _words(data)}),
         )
     )
-    return html if in_use() == ENGLISH else translated(html, in_use())
+    return _typeset(html if in_use() == ENGLISH else translated(html, in_use()))
+
+
+def _typeset(html: str) -> str:
+    """What stands between backticks in a text, as code."""
+    parts = _NO_TEXT.split(html)
+    parts[::2] = [_TYPED.sub(r"<code>\1</code>", text) for text in parts[::2]]
+    return "".join(parts)
 
 
 def _words(data: object) -> dict[str, str]:
