@@ -492,6 +492,17 @@ def test_power_memory_and_use_are_what_nvidia_smi_says(tmp_path: Path) -> None:
     assert gpu["memory_peak"] / 2**20 == pytest.approx(max(row[2] for row in rows), rel=0.02)
 
 
+def test_what_goes_over_pcie_is_what_the_program_copies(tmp_path: Path) -> None:
+    """64 x 1024 x 1024 numbers of four bytes in each step, with what the bus itself adds to them; hardly any back."""
+    report, _, told = _recorded(tmp_path, "bound.py", "--no-window", KIND="copy", SECONDS="20")
+    steady = told["times"][len(told["times"]) // 4 :]
+    copied = (64 << 20) * 4 * len(steady) / sum(steady)
+    gpu = report["machine"]["gpu"]
+    print("copied", copied, "received", gpu["received_bytes"], "sent", gpu["sent_bytes"])  # pytest -s: for the record
+    assert copied * 0.9 < gpu["received_bytes"]["value"] < copied * 1.3
+    assert gpu["sent_bytes"]["value"] < copied * 0.1
+
+
 @pytest.mark.parametrize("others", [0, 1])
 def test_another_program_on_the_gpu_is_noticed(tmp_path: Path, others: int) -> None:
     idle = "import torch, sys; x = torch.ones(1, device='cuda'); print('there', flush=True); sys.stdin.read()"
