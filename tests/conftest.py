@@ -29,7 +29,7 @@ FLOORIT = str(Path(sys.executable).with_name("floorit"))
 LONGEST = 180  # seconds a script may take on a busy machine
 # How a rank ends, floorit or not, where torch's own shutdown of gloo lost a race: one bare run in about 90 on two
 # busy cores (torch 2.13). Such a run says nothing of us and is made again.
-LOST_RACE = b"terminate called without an active exception"
+_LOST_RACE = b"terminate called without an active exception"
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,11 @@ def tried(folder: Path, words: list[str], script: Path, *arguments: str) -> dict
     return json.loads((folder / "try" / "trial.json").read_text())
 
 
+def has_lost_race(code: int, stderr: bytes) -> bool:
+    """Whether torch itself ended a job of several ranks, which is to be run again."""
+    return code != 0 and _LOST_RACE in stderr
+
+
 def report_of(folder: Path) -> dict[str, Any] | None:
     """The report in a run's folder."""
     path = folder / "report.json"
@@ -132,7 +137,7 @@ class Runs:
             kept = place / "ran.pickle"
             if not kept.exists():
                 ran = self._run(truth, mode, place)
-                if ran.code and LOST_RACE in ran.stderr:
+                if has_lost_race(ran.code, ran.stderr):
                     shutil.rmtree(place)
                     ran = self._run(truth, mode, place)
                 kept.write_bytes(pickle.dumps(ran))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import PYTHON, _free_port, execute, recorded, report_of
+from conftest import PYTHON, _free_port, execute, has_lost_race, recorded, report_of
 
 from floorit.analyse import ranks
 from floorit.analyse.ledger import Entry, Ledger
@@ -39,9 +39,12 @@ def _words(kind: str, late: int, count: int) -> list[str]:
     ],
 )
 def test_the_culprit_and_its_cause(tmp_path: Path, kind: str, late: int, count: int) -> None:
-    ended = recorded(_words(kind, late, count), tmp_path / "run", tmp_path)
+    for folder in (tmp_path / "run", tmp_path / "again"):
+        ended = recorded(_words(kind, late, count), folder, tmp_path)
+        report = report_of(folder)
+        if not has_lost_race(ended.returncode, ended.stderr):
+            break
     assert ended.returncode == 0, ended.stderr
-    report = report_of(tmp_path / "run")
     assert report is not None
     phase, words = PLANTED[kind]
     found = report["late_rank"]
