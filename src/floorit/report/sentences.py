@@ -53,8 +53,10 @@ def warnings(report: Report) -> list[str]:
         said.append("not steady: later steps are not like earlier ones")
     if report.machine is not None and report.machine.other_cores is not None:
         others = f"other programs kept about {report.machine.other_cores:.1f} of {report.environment.cores} cores busy"
-        doubt = "times are longer than they need be, and on a free machine something else may come first"
-        said.append(f"{others} and none was free: {doubt}")
+        said.append(
+            f"{others} and none was free: times are longer than they need be, and on a free machine something else may"
+            " come first"
+        )
     return said + (_of_machine(report.machine) if report.machine is not None else [])
 
 

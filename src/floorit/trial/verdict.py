@@ -137,11 +137,16 @@ def _reason(state: State, arm: Arm, speed: statistics.Speed, gain: Estimate | No
             between = f"{gain.low - 1:+.1%} to {gain.high - 1:+.1%}"
             return f"{between} is too close to the {_least(band):.1%} that may be claimed"
         remedy = "a larger --budget narrows the interval, or more --steps"
-        loud = f"the program against itself differs by up to {band:.0%} here: is the machine busy?"
-        return f"{remedy}; {loud}" if band > LOUD else remedy
+        return f"{remedy}; {_loud(band)}" if band > LOUD else remedy
     if statistics.is_slower(gain, band):
         return f"it is slower: {gain.value:.3f} times as fast"
     return f"it gains at most {max(gain.high - 1, 0.0):.1%}; nothing under {_least(band):.1%} is claimed"
+
+
+def _loud(band: float) -> str:
+    if band > 1:
+        return "the program against itself differs by more than its own time here: is the machine busy?"
+    return f"the program against itself differs by up to {band:.0%} here: is the machine busy?"
 
 
 def _least(band: float) -> float:
