@@ -1,7 +1,8 @@
 """What each fault's fix gains when it is applied from outside, beside what the case's own switch gains.
 
-Each fix is tried on the case as shipped (`floorit try`), unedited. The switch's gain is the one in truth.toml, measured
-by cases/measure.py; what was predicted is of the try's first run.
+Each fix is tried on the case as shipped (`floorit try`), unedited, and the case's own switch in the same rounds: what
+the machine does meanwhile falls on both alike. A fault of several fixes takes two tries, one after the other. What was
+predicted is of the try's first run; the gain in truth.toml was measured by cases/measure.py on another day.
 """
 
 import argparse
@@ -110,9 +111,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     case: str
     fault: str
-    switch: Estimate | None  # what the case's own switch gains
+    known: Estimate | None  # what the case's own switch gains, by truth.toml
     fixes: list[str]
     verdict: str  # or why there is none
+    switch: Estimate | None = None  # the same, beside the override
     override: Estimate | None = None
     predicted: Estimate | None = None
     remark: str = ""
@@ -133,11 +135,11 @@ def of_case(name, options):
         if options.scale not in fault.scales or options.only not in (None, fault.name):
             continue
         key = (name, fault.name)
-        switch = measured(case.truth, fault, options.scale)
+        known = measured(case.truth, fault, options.scale)
         if key in CANNOT:
-            yield Row(case=name, fault=fault.name, switch=switch, fixes=[], verdict=f"cannot be applied: {CANNOT[key]}")
+            yield Row(case=name, fault=fault.name, known=known, fixes=[], verdict=f"cannot be applied: {CANNOT[key]}")
         else:
-            yield of_fault(case, fault, switch, APPLIED[key][options.scale], options)
+            yield of_fault(case, fault, known, APPLIED[key][options.scale], options)
 
 
 def measured(known, fault, scale):
@@ -147,32 +149,48 @@ def measured(known, fault, scale):
     return None if found is None else found.speedup
 
 
-def of_fault(case, fault, switch, fixes, options):
+def of_fault(case, fault, known, fixes, options):
     say(f"{case.name} {fault.name}: {' '.join(fixes)}")
+    asked = [word for fix in fixes for word in ("--fix", fix)]
+    switched = ["--vary", f"--fault-free {fault.name}"]
+    tries = [["--each", *asked, *switched]] if len(fixes) == 1 else [asked, switched]
     with tempfile.TemporaryDirectory(prefix=f"floorit-{case.name}-") as temporary:
         # The same place each time: a try goes on only with the same command from the same folder.
         place = (options.keep or Path(temporary)).absolute() / f"{case.name}-{fault.name}"
         place.mkdir(parents=True, exist_ok=True)
-        data = demo.make_data(case, options.scale, sys.executable, sys.stderr)
-        regime = case.truth.regimes[fault.regime].options if fault.regime else []
-        script = demo.command(case, options.scale, sys.executable, data, place / "out")
-        asked = [word for fix in fixes for word in ("--fix", fix)]
-        limits = ["--steps", options.steps, "--budget", options.budget, "--out", "try"]
-        words = [sys.executable, "-m", "floorit", "try", *asked, *limits, "--", *script, *regime, *options.extra]
-        ended = subprocess.run(words, cwd=place, env=environment(), check=False)
-        if ended.returncode:
-            return Row(case=case.name, fault=fault.name, switch=switch, fixes=fixes, verdict="failed")
-        found = json.loads((place / "try" / "trial.json").read_text())
+        found = [
+            outcome
+            for number, words in enumerate(tries)
+            for outcome in tried(case, fault, words, place, number, options)
+        ]
+    if len(found) != 2:
+        return Row(case=case.name, fault=fault.name, known=known, fixes=fixes, verdict="failed")
+    override, switch = found
     return Row(
         case=case.name,
         fault=fault.name,
-        switch=switch,
+        known=known,
         fixes=fixes,
-        verdict=found["verdict"],
-        override=estimate(found["speedup"]),
-        predicted=estimate(found["predicted"]),
-        remark=found["reason"],
+        verdict=override["verdict"],
+        switch=estimate(switch["speedup"]),
+        override=estimate(override["speedup"]),
+        predicted=estimate(override["predicted"]),
+        remark=override["reason"],
     )
+
+
+def tried(case, fault, asked, place, number, options):
+    """The outcomes of one try, in the order in which they were asked for; none where it failed."""
+    data = demo.make_data(case, options.scale, sys.executable, sys.stderr)
+    regime = case.truth.regimes[fault.regime].options if fault.regime else []
+    script = demo.command(case, options.scale, sys.executable, data, place / "out")
+    limits = ["--steps", options.steps, "--budget", options.budget, "--out", f"try{number}"]
+    words = [sys.executable, "-m", "floorit", "try", *asked, *limits, "--", *script, *regime, *options.extra]
+    ended = subprocess.run(words, cwd=place, env=environment(), check=False)
+    if ended.returncode:
+        return []
+    told = json.loads((place / f"try{number}" / "trial.json").read_text())
+    return [told, *told["others"]]
 
 
 def estimate(value):
@@ -203,8 +221,9 @@ def markdown(rows):
         "",
         f"More than {REACHED:.0%} behind the switch: {', '.join(short) or 'none'}.",
         "",
-        "| case | fault | fixes | the switch's gain | the override's gain | predicted | verdict | because |",
-        "|---|---|---|---:|---:|---:|---|---|",
+        "| case | fault | fixes | the override's gain | the switch's beside it | on another day | predicted | verdict"
+        " | because |",
+        "|---|---|---|---:|---:|---:|---:|---|---|",
         *map(line, rows),
     ]
     return "\n".join(lines) + "\n"
@@ -215,8 +234,9 @@ def line(row):
         row.case,
         row.fault,
         " ".join(f"`{fix}`" for fix in row.fixes),
-        interval(row.switch),
         interval(row.override),
+        interval(row.switch),
+        interval(row.known),
         interval(row.predicted),
         row.verdict,
         row.remark,
