@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from floorit import cli
+from floorit import cli, commandline
 from floorit.analyse.input import watched_batches
 from floorit.analyse.supply import Supply
 from floorit.report import sentences
@@ -28,6 +31,28 @@ def test_a_mistyped_verb_is_answered_with_what_was_meant(
 ) -> None:
     assert cli.main(typed.split()) == 2
     assert f"did you mean `{meant}`?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", commandline.VERBS)
+def test_every_verb_has_its_help_and_something_that_it_does(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    verb = commandline.VERBS[name]
+    assert callable(getattr(importlib.import_module(verb.module), verb.function))
+    with pytest.raises(SystemExit) as ended:
+        cli.main([name, "--help"])
+    assert ended.value.code == 0
+    assert "--lang" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--help"])
+    assert f"    {name} " in capsys.readouterr().out
+
+
+def test_only_what_a_verb_needs_is_imported() -> None:
+    """`floorit scan` must not wait for what reads records."""
+    script = (
+        "import sys, floorit.cli as c; c.commandline.parser('scan'); import floorit.scan.command; print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert not {"numpy", "psutil", "jinja2", "libcst", "floorit.events", "floorit.fixes"} & set(done.stdout.split())
 
 
 @pytest.mark.parametrize(
