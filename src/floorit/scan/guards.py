@@ -17,7 +17,7 @@ _SELDOM = re.compile(
     r"|visual\w*|profil\w*|dump|saves?|saving|prints?|display|mps|log|logs|logging|dry|sanity|check\w*|report|resume|error\w*|warn\w*"
 )
 _AT_END = re.compile(r"end_of_\w+|(?:is_|at_)?(?:epoch|loop)_end\w*")
-_COUNTS = re.compile(r"i|ii|j|k|n|ni|it|idx|index|step|steps|iter|iters|iteration|batch|epoch|count|counter|t")
+_COUNTS = re.compile(r"i|ii|j|k|n|ni|it|idx|index|step|steps|iter|iters|iteration|batch|epoch|count|counter|cnt|t")
 _EVALUATES = re.compile(
     r"val|valid|validate|validation|eval|evaluat\w*|test|testing|infer\w*|predict\w*"
     r"|visuali[sz]\w*|demo|export|exporter|detect|hubconf|benchmarks?|onnx|nms|suppression|postprocess"
@@ -87,7 +87,9 @@ def conditions(source: Source, node: ast.AST, until: ast.AST, values: Values, st
     for here in source.around(node):
         if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
             is_body = before is here.body or (isinstance(here.body, list) and before in here.body)
-            if is_body and isinstance(here, ast.If) and (_ends(here.body[-1]) or _is_once(source, here)):
+            if is_body and isinstance(here, ast.If) and (
+                _ends(here.body[-1]) or _is_once(source, here) or _is_first_turn(source, here, until)
+            ):
                 yield When.SELDOM
             elif (here, is_body) not in steps:
                 taken, other = branches(here.test, values)
@@ -169,6 +171,22 @@ def _is_once(source: Source, block: ast.If) -> bool:
         and (value is None or is_constant(statement.value, value))
         for statement in block.body
     )
+
+
+def _is_first_turn(source: Source, block: ast.If, loop: ast.AST) -> bool:
+    """`if mean is None: mean = loss.item()` in a loop that sets it nowhere else."""
+    test = block.test
+    is_none = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is) and is_constant(test.comparators[0], None)
+    asked = test.left if is_none and isinstance(test, ast.Compare) else None
+    if not isinstance(asked, ast.Name) or not isinstance(loop, (ast.For, ast.While)):
+        return False
+    around = (here for here in source.around(block) if isinstance(here, (ast.For, ast.While)))
+    if next(around, None) is not loop:
+        return False
+    names = (part for part in ast.walk(loop) if isinstance(part, ast.Name) and part.id == asked.id)
+    sets = [name for name in names if isinstance(name.ctx, ast.Store)]
+    is_set = any(name in ast.walk(one) for one in block.body for name in sets)
+    return is_set and all(block in source.around(name) for name in sets)
 
 
 def _sets_what_it_asks(source: Source, block: ast.If) -> bool:
@@ -260,11 +278,8 @@ def _branches(test: ast.expr, values: Values) -> tuple[When, When]:
         return other, taken
     if isinstance(test, ast.BoolOp):
         parts = [branches(value, values) for value in test.values]
-        if isinstance(test.op, ast.And):
-            return _most(taken for taken, _ in parts), When.ALWAYS
-        return (parts[0][0] if all(taken is not When.ALWAYS for taken, _ in parts) else When.ALWAYS), _most(
-            other for _, other in parts
-        )
+        taken, other = [taken for taken, _ in parts], [other for _, other in parts]
+        return (_most(taken), _least(other)) if isinstance(test.op, ast.And) else (_least(taken), _most(other))
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _compared(test, values)
     if _is_modulo(test):  # if step % 10:
@@ -309,6 +324,13 @@ def modulus(node: ast.AST) -> ast.expr | None:
 
 def _is_modulo(node: ast.AST) -> bool:
     return modulus(node) is not None
+
+
+def pace(test: ast.expr, values: Values) -> int | None:
+    """`n` of `step % n`, wherever it stands in a condition, as settings have it: 0 where that is not known, None where
+    no such thing is asked."""
+    found = [values(every) for part in ast.walk(test) if (every := modulus(part)) is not None]
+    return max((one for one in found if isinstance(one, int)), default=0) if found else None
 
 
 def _is_every(modulo: ast.AST, values: Values) -> bool:
@@ -438,8 +460,14 @@ def _words_of(name: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name))
 
 
-def _most(times: Iterator[When]) -> When:
-    return max(times, key=lambda when: when.value, default=When.ALWAYS)
+def _most(times: list[When]) -> When:
+    """When something is reached that needs all of these."""
+    return max(times, key=lambda when: when.value)
+
+
+def _least(times: list[When]) -> When:
+    """When something is reached that needs one of these."""
+    return When.ALWAYS if When.ALWAYS in times else times[0]
 
 
 def _is_text(node: ast.AST) -> bool:
