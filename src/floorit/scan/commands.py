@@ -7,10 +7,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
-from floorit.scan.configs import LARGEST
-
+LARGEST = 200_000  # bytes: what is larger is data
 _COMMAND = re.compile(r"\.py\b|\bpython|\s--?[a-z]|^\s*[A-Za-z_]+=|torchrun|accelerate")
-
 _LAUNCHES = re.compile(r"torch\.distributed\.(?:launch|run)|torchrun|accelerate launch|deepspeed|srun|mpirun")
 
 

@@ -304,7 +304,7 @@ class Settings:
 
     def _option(self, source: Source, name: str, hops: int) -> object:
         """By the file's own option of that name, or by all there are if they agree."""
-        found = self._given(name)
+        found = self._project.entries.near(self._given(name), source)
         own = [entry for entry in found if entry.path == source.path]
         near = own or [entry for entry in found if self._concerns(entry, source)] or found
         return same([self._declared(entry, hops) for entry in near])
@@ -365,8 +365,12 @@ class Settings:
             return [value]
         if made is not None:
             return self._each(source, made, hops - 1)
-        known = self._project.entries.values_of(source, node)
-        return [*known, *self._project.commands.given(path_of(node)[-1])] if known else [UNKNOWN]
+        entries, path = self._project.entries, path_of(node)
+        known = entries.values_of(source, node) if not isinstance(node, ast.Call) else []
+        if not known:
+            return [UNKNOWN]
+        defaults = (self._declared(entry, hops - 1) for entry in entries.assigned.get(path[-1], ()))
+        return [*known, *defaults, *self._project.commands.given(path[-1])]
 
     def _is_never_below(self, source: Source, test: ast.Compare, bound: object, hops: int) -> bool:
         """`epoch < args.warmup`, of which there are none, also `epoch <= args.warmup` where epochs are counted from
