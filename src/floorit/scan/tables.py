@@ -33,6 +33,7 @@ class Tables:
     def __init__(self, project: Project, settings: Settings, programs: Programs) -> None:
         self._project, self._settings, self._programs = project, settings, programs
         self._known: dict[Class | Function, bool] = {}
+        self._written: dict[str, bool] = {}  # of the last word of a file or package
 
     def leave_out(self, owner: Class | Function) -> bool:
         """Whether nothing names a class, or one that inherits from it, or a function, but as another entry of a table
@@ -172,9 +173,29 @@ class Tables:
     def _may_be_looked_up(self, owner: Class | Function) -> bool:
         """Whether a name that is made while the program runs may be that of a class or function."""
         folders = {*owner.source.path.with_suffix("").parts}
-        return any(word in folders for word in self._looked_through) or any(
-            map(_is_of_own_names, owner.source.all(ast.Subscript))
-        )
+        if not folders.isdisjoint(self._looked_through):
+            return True
+        if any(map(_is_of_own_names, owner.source.all(ast.Subscript))):
+            return True
+        asked = folders & self._chosen_from
+        return bool(asked) and (self._is_written(owner.name) or not any(map(self._has_written, asked)))
+
+    def _is_written(self, name: str) -> bool:
+        """Whether something that comes with the project names it by a text: settings, commands, code."""
+        return name in self._configured or name in self._texts or self._project.commands.name(name)
+
+    def _has_written(self, word: str) -> bool:
+        """Whether files of settings name something that a file or package has: what they don't is not chosen."""
+        if word not in self._written:
+            own = (one for one in (*self._project.classes.values(), *self._project.functions.values()))
+            names = (one.name for one in own if word in one.source.path.with_suffix("").parts)
+            self._written[word] = not self._configured.isdisjoint(names)
+        return self._written[word]
+
+    @cached_property
+    def _configured(self) -> frozenset[str]:
+        """All words of the files of settings."""
+        return frozenset(word for config in self._project.entries.configs for word in re.findall(r"\w+", config.said))
 
     @cached_property
     def _looked_through(self) -> set[str]:
@@ -183,8 +204,22 @@ class Tables:
         for source in self._project.sources:
             found.update(_imported_by_name(source))
             for module, name in _lookups(source):
-                if isinstance(module, ast.Name) and module.id in source.imports and not self._named_by(source, name):
+                if isinstance(module, ast.Name) and module.id in source.imports and not _is_read(name):
                     found.add(source.imports[module.id].split(".")[-1])
+        return found
+
+    @cached_property
+    def _chosen_from(self) -> set[str]:
+        """Files and packages, by their last word, in which something is looked up by a name as it was read."""
+        found: set[str] = set()
+        for source in self._project.sources:
+            for module, name in _lookups(source):
+                if not _is_read(name) or self._named_by(source, name):
+                    continue
+                if isinstance(module, ast.Name) and module.id in source.imports:
+                    found.add(source.imports[module.id].split(".")[-1])
+                elif _is_own_module(module):
+                    found.add(source.path.stem)
         return found
 
     def _named_by(self, source: Source, name: ast.expr) -> list[str]:
@@ -242,6 +277,16 @@ def _is_above(called: ast.Attribute, owner: Class, function: Function) -> bool:
 def _is_of_own_names(subscript: ast.Subscript) -> bool:
     """`globals()[name]`"""
     return isinstance(subscript.value, ast.Call) and last_word(subscript.value.func) in ("globals", "vars", "locals")
+
+
+def _is_own_module(node: ast.expr) -> bool:
+    """`sys.modules[__name__]`"""
+    return isinstance(node, ast.Subscript) and dotted(node.value) == "sys.modules" and dotted(node.slice) == "__name__"
+
+
+def _is_read(name: ast.expr) -> bool:
+    """`cfg["loss"]`, `cfg.get("loss")`, `self.kind`: a name that is not put together, or changed, before it is used."""
+    return isinstance(name, (ast.Name, ast.Attribute, ast.Subscript)) or bool(path_of(name))
 
 
 def _lookups(source: Source) -> Iterator[tuple[ast.expr, ast.expr]]:
