@@ -24,10 +24,12 @@ class Commands:
         lines = (line for path in self._paths for line in _read(path).replace("\\\n", " ").splitlines())
         return "\n".join(line for line in lines if _COMMAND.search(line))
 
-    def given(self, option: str) -> list[str]:
-        """What an option is given."""
-        name = re.escape(option).replace("_", "[-_]")
-        return re.findall(rf"--?{name}[ =]+['\"]?([^\s'\"\\]+)", self.text)
+    def given(self, option: str, unless: Iterable[str] = ()) -> list[str]:
+        """What an option is given, but where one of some others is as well."""
+        text = self.text
+        for other in unless:
+            text = "\n".join(line for line in text.splitlines() if not re.search(rf"--?{_spelt(other)}\b", line))
+        return re.findall(rf"--?{_spelt(option)}[ =]+['\"]?([^\s'\"\\]+)", text)
 
     def launch(self, file: str) -> bool:
         """Whether a file is run in some of them, and always by something that starts several processes."""
@@ -37,6 +39,10 @@ class Commands:
     def name(self, word: str) -> bool:
         """Whether a word stands in one of them."""
         return re.search(rf"\b{re.escape(word)}\b", self.text, re.IGNORECASE) is not None
+
+
+def _spelt(option: str) -> str:
+    return re.escape(option).replace("_", "[-_]")
 
 
 def _read(path: Path) -> str:

@@ -131,7 +131,6 @@ class Entries:
             fits = [entry for entry in fits if entry.by == "file" or entry.path == source.path]
         return [e for e in _least_nested(fits) if e.by == "file" or e.value is not None or not e.is_known]
 
-
     # -- whose it is --------------------------------------------------------------------------------------------
 
     def near(self, entries: list[Entry], source: Source) -> list[Entry]:

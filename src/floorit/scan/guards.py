@@ -87,8 +87,10 @@ def conditions(source: Source, node: ast.AST, until: ast.AST, values: Values, st
     for here in source.around(node):
         if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
             is_body = before is here.body or (isinstance(here.body, list) and before in here.body)
-            if is_body and isinstance(here, ast.If) and (
-                _ends(here.body[-1]) or _is_once(source, here) or _is_first_turn(source, here, until)
+            if (
+                is_body
+                and isinstance(here, ast.If)
+                and (_ends(here.body[-1]) or _is_once(source, here) or _is_first_turn(source, here, until))
             ):
                 yield When.SELDOM
             elif (here, is_body) not in steps:
@@ -175,9 +177,7 @@ def _is_once(source: Source, block: ast.If) -> bool:
 
 def _is_first_turn(source: Source, block: ast.If, loop: ast.AST) -> bool:
     """`if mean is None: mean = loss.item()` in a loop that sets it nowhere else."""
-    test = block.test
-    is_none = isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is) and is_constant(test.comparators[0], None)
-    asked = test.left if is_none and isinstance(test, ast.Compare) else None
+    asked = block.test.left if isinstance(block.test, ast.Compare) and _is_none(block.test) else None
     if not isinstance(asked, ast.Name) or not isinstance(loop, (ast.For, ast.While)):
         return False
     around = (here for here in source.around(block) if isinstance(here, (ast.For, ast.While)))
@@ -234,9 +234,14 @@ def _asked(test: ast.expr) -> tuple[str, bool | None]:
     """The attribute that a condition asks for, and what it must become for the condition to fail; None: anything."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return _attribute(test.operand), True
-    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is) and is_constant(test.comparators[0], None):
+    if isinstance(test, ast.Compare) and _is_none(test):
         return _attribute(test.left), None
     return _attribute(test), False
+
+
+def _is_none(test: ast.Compare) -> bool:
+    """`x is None`"""
+    return isinstance(test.ops[0], ast.Is) and is_constant(test.comparators[0], None)
 
 
 def _attribute(node: ast.expr) -> str:
@@ -278,8 +283,8 @@ def _branches(test: ast.expr, values: Values) -> tuple[When, When]:
         return other, taken
     if isinstance(test, ast.BoolOp):
         parts = [branches(value, values) for value in test.values]
-        taken, other = [taken for taken, _ in parts], [other for _, other in parts]
-        return (_most(taken), _least(other)) if isinstance(test.op, ast.And) else (_least(taken), _most(other))
+        bodies, others = [taken for taken, _ in parts], [other for _, other in parts]
+        return (_most(bodies), _least(others)) if isinstance(test.op, ast.And) else (_least(bodies), _most(others))
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _compared(test, values)
     if _is_modulo(test):  # if step % 10:

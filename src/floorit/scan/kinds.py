@@ -292,9 +292,7 @@ class Kinds:
         is_elsewhere = where is not None and not self._devices.is_cpu(source, where)
         return last_word(call.func) == "cuda" or (is_elsewhere and bool(_PLACES.fullmatch(last_word(where or call))))
 
-    def _bind(
-        self, source: Source, target: ast.AST, value: ast.expr, names: _Names, *, is_part: bool = False
-    ) -> None:
+    def _bind(self, source: Source, target: ast.AST, value: ast.expr, names: _Names, *, is_part: bool = False) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
             parts = (
                 value.elts if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts) else None
@@ -309,9 +307,10 @@ class Kinds:
             if _is_plain(value):
                 kind = None
             if name and kind is not None and not _MODEL.fullmatch(last_word(target)):
-                names[name] = kind
                 if kind is Kind.HOST and names.is_loaded(_base(value)):
                     names.load(name)
+                else:
+                    names[name] = kind
             elif name in names and isinstance(target, ast.Name) and _is_plain(value):
                 del names[name]
             elif kind is None:

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Final, TypeGuard
 
 from floorit.scan.entries import path_of
+from floorit.scan.guards import evaluates
 from floorit.scan.heat import Heat
 from floorit.scan.options import Entry
 from floorit.scan.project import Function, Project
@@ -366,9 +367,11 @@ class Settings:
         if made is not None:
             return self._each(source, made, hops - 1)
         entries, path = self._project.entries, path_of(node)
-        known = entries.values_of(source, node) if not isinstance(node, ast.Call) else []
-        if not known:
+        given = entries.given(source, path) if path and not isinstance(node, ast.Call) else []
+        training = [entry for entry in given if entry.by == "file" or not evaluates(entry.path.stem)]
+        if not given:
             return [UNKNOWN]
+        known = [entry.value if entry.is_known else UNKNOWN for entry in training or given]
         defaults = (self._declared(entry, hops - 1) for entry in entries.assigned.get(path[-1], ()))
         return [*known, *defaults, *self._project.commands.given(path[-1])]
 
@@ -376,7 +379,11 @@ class Settings:
         """`epoch < args.warmup`, of which there are none, also `epoch <= args.warmup` where epochs are counted from
         one."""
         counted = test.left
-        if not isinstance(counted, ast.Name) or not _COUNTS.fullmatch(counted.id) or not isinstance(bound, (int, float)):
+        if (
+            not isinstance(counted, ast.Name)
+            or not _COUNTS.fullmatch(counted.id)
+            or not isinstance(bound, (int, float))
+        ):
             return False
         loop = next((here for here in source.around(test) if _counts(here, counted.id)), None)
         begun = next((call for call in ast.walk(loop.iter) if _is_range(call)), None) if loop is not None else None

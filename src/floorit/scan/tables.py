@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from floorit.scan.entries import path_of
 from floorit.scan.guards import trains
-from floorit.scan.programs import Programs, is_run
+from floorit.scan.programs import Programs, has_other_purpose, is_demonstration, is_run
 from floorit.scan.project import Class, Function, Project
 from floorit.scan.settings import Settings
 from floorit.scan.source import Source, dotted, is_constant, last_word
@@ -100,6 +100,8 @@ class Tables:
             return True
         if not self._programs.of(source) or not self._settings.is_reached(source, node):
             return True
+        if has_other_purpose(source) and is_demonstration(self._project, source, node):
+            return True  # an evaluation of which training takes a function or two
         if self._is_kept_in_vain(source, node, asked):
             return True
         return any(one in asked or self._is_out(one, asked) for one in self.definitions(source, node))
@@ -187,8 +189,9 @@ class Tables:
     def _has_written(self, word: str) -> bool:
         """Whether files of settings name something that a file or package has: what they don't is not chosen."""
         if word not in self._written:
-            own = (one for one in (*self._project.classes.values(), *self._project.functions.values()))
-            names = (one.name for one in own if word in one.source.path.with_suffix("").parts)
+            files = [source for source in self._project.sources if word in source.path.with_suffix("").parts]
+            names = {one.name for source in files for one in source.all(ast.ClassDef)}
+            names |= {one.name for source in files for one in source.all(ast.FunctionDef)}
             self._written[word] = not self._configured.isdisjoint(names)
         return self._written[word]
 

@@ -67,9 +67,8 @@ def _is_switched_off(scene: Scene, writer: ast.expr) -> bool:
     if isinstance(writer, ast.Attribute):
         owner = scene.project.class_of(source, writer.value)
         family = scene.project.family(owner) if owner is not None else ()
-        source, made = next(
-            ((one.source, one.attributes[writer.attr]) for one in family if writer.attr in one.attributes), (source, None)
-        )
+        maker = next((one for one in family if writer.attr in one.attributes), None)
+        source, made = (maker.source, maker.attributes[writer.attr]) if maker is not None else (source, None)
     if not isinstance(made, ast.Call) or not isinstance(scene.project.find(source, source.name(made.func)), Class):
         return False
     given = (*made.args, *(keyword.value for keyword in made.keywords))
