@@ -368,12 +368,20 @@ def _compared(test: ast.Compare, values: Values) -> tuple[When, When]:
             return (taken, other) if equal else (other, taken)
     if any(isinstance(side, ast.Constant) and side.value is None for side in (test.left, *test.comparators)):
         return (When.SELDOM, When.ALWAYS) if equal and values.may_be_given(test.left) else (When.ALWAYS, When.ALWAYS)
+    if equal and is_constant(test.comparators[0], 0) and _is_size(test.left):
+        return When.SELDOM, When.ALWAYS
     words = _words_of(last_word(_counted(test.left)))
     if words and _COUNTS.fullmatch(words[-1]):
         if equal or isinstance(test.ops[0], (ast.Lt, ast.LtE)):
             return When.SELDOM, When.ALWAYS
         return When.ALWAYS, (When.SELDOM if unequal else When.ALWAYS)
     return _named(test)
+
+
+def _is_size(node: ast.expr) -> bool:
+    """`len(x)`, `x.shape[0]`, `x.size(0)`, `x.numel()`: nothing is there only now and then."""
+    node = node.value if isinstance(node, ast.Subscript) else node
+    return last_word(node.func if isinstance(node, ast.Call) else node) in ("len", "shape", "size", "numel")
 
 
 def _counted(node: ast.expr) -> ast.expr:

@@ -339,6 +339,9 @@ class Loaders:
             named = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
             copied = self.entries(source, node.args[0]) if node.args else {}
             return None if copied is None or len(named) < len(node.keywords) else {**copied, **named}
+        if isinstance(node, ast.IfExp):  # {"num_workers": 4} if torch.cuda.is_available() else {}
+            is_taken = self.settings.value(source, node.test)
+            return self.entries(source, node.body if is_taken else node.orelse) if isinstance(is_taken, bool) else None
         if isinstance(node, ast.Dict):
             named = {key.value: value for key, value in zip(node.keys, node.values, strict=True) if _is_text(key)}  # type: ignore[union-attr]
             return named if len(named) == len(node.keys) else None
