@@ -17,6 +17,7 @@ class Commands:
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._paths = paths
+        self._given: dict[tuple[str, ...], list[str]] = {}
 
     @cached_property
     def text(self) -> str:
@@ -26,10 +27,13 @@ class Commands:
 
     def given(self, option: str, unless: Iterable[str] = ()) -> list[str]:
         """What an option is given, but where one of some others is as well."""
-        text = self.text
-        for other in unless:
-            text = "\n".join(line for line in text.splitlines() if not re.search(rf"--?{_spelt(other)}\b", line))
-        return re.findall(rf"--?{_spelt(option)}[ =]+['\"]?([^\s'\"\\]+)", text)
+        key = (option, *unless)
+        if key not in self._given:
+            others = [re.compile(rf"--?{_spelt(other)}\b") for other in key[1:]]
+            lines = (line for line in self.text.splitlines() if not any(one.search(line) for one in others))
+            text = "\n".join(lines) if others else self.text
+            self._given[key] = re.findall(rf"--?{_spelt(option)}[ =]+['\"]?([^\s'\"\\]+)", text)
+        return self._given[key]
 
     def launch(self, file: str) -> bool:
         """Whether a file is run in some of them, and always by something that starts several processes."""
