@@ -23,6 +23,7 @@ _IMPORTS = frozenset("import_module __import__ instantiate locate".split())
 _DESCRIBES = re.compile("docstring|dataclass|total_ordering")  # decorators that only add to a class
 _ASKS = ("isinstance", "issubclass", "super")
 _OF_SETTINGS = re.compile(r".*(?:config|cfg|settings|options).*", re.IGNORECASE)  # files
+_VALUE = re.compile(r"[:=,\[]\s*[\"']?(\w+)")  # of an entry, whatever the language of the file
 _LONG = 3  # letters of a name that is no word of every file
 _CALLED_BY_NAME = ("Fire",)  # what calls any function of a file that the command line names
 
@@ -187,12 +188,14 @@ class Tables:
         return name in self._configured or name in self._texts or self._project.commands.name(name)
 
     def _has_written(self, word: str) -> bool:
-        """Whether files of settings name something that a file or package has: what they don't is not chosen."""
+        """Whether a value in files of settings is the name of something that a file or package has: of what is chosen
+        there, this is chosen."""
         if word not in self._written:
             files = [source for source in self._project.sources if word in source.path.with_suffix("").parts]
-            names = {one.name for source in files for one in source.all(ast.ClassDef)}
-            names |= {one.name for source in files for one in source.all(ast.FunctionDef)}
-            self._written[word] = not self._configured.isdisjoint(names)
+            defined = (one for source in files for one in source.tree.body)
+            names = {one.name for one in defined if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
+            values = (_VALUE.findall(config.said) for config in self._project.entries.configs)
+            self._written[word] = any(not names.isdisjoint(found) for found in values)
         return self._written[word]
 
     @cached_property

@@ -205,9 +205,10 @@ def _is_mask(scene: Scene, source: Source, node: ast.expr, hops: int = _HOPS) ->
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
         return _is_mask(scene, source, node.operand, hops)
     if isinstance(node, ast.BinOp):
-        parts = [_is_mask(scene, source, part, hops) for part in (node.left, node.right)]
-        is_product = isinstance(node.op, ast.Mult)
-        return all(parts) if is_product else isinstance(node.op, (ast.BitAnd, ast.BitOr)) and any(parts)
+        parts = (_is_mask(scene, source, part, hops) for part in (node.left, node.right))
+        if isinstance(node.op, ast.Mult):
+            return all(parts)
+        return isinstance(node.op, (ast.BitAnd, ast.BitOr)) and any(parts)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("all", "any"):
         has_dimension = bool(node.args or node.keywords)
         return has_dimension and _is_mask(scene, source, node.func.value, hops)
