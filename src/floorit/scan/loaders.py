@@ -340,8 +340,7 @@ class Loaders:
             copied = self.entries(source, node.args[0]) if node.args else {}
             return None if copied is None or len(named) < len(node.keywords) else {**copied, **named}
         if isinstance(node, ast.IfExp):  # {"num_workers": 4} if torch.cuda.is_available() else {}
-            is_taken = self.settings.value(source, node.test)
-            return self.entries(source, node.body if is_taken else node.orelse) if isinstance(is_taken, bool) else None
+            return self.entries(source, node.body) if self.settings.value(source, node.test) is True else None
         if isinstance(node, ast.Dict):
             named = {key.value: value for key, value in zip(node.keys, node.values, strict=True) if _is_text(key)}  # type: ignore[union-attr]
             return named if len(named) == len(node.keys) else None
@@ -463,9 +462,10 @@ def is_in_loop(source: Source, node: ast.AST) -> bool:
 
 
 def _is_again(source: Source, node: ast.AST) -> bool:
-    """Whether it is done more than once: in a loop, or whenever something is gone through."""
+    """Whether it is done more than once: in a loop, or for its own sake whenever something is gone through."""
     inside = source.function(node)
-    return is_in_loop(source, node) or (isinstance(inside, ast.FunctionDef) and inside.name == "__iter__")
+    begins = isinstance(inside, ast.FunctionDef) and inside.name == "__iter__"
+    return is_in_loop(source, node) or (begins and isinstance(source.parents.get(node), ast.Expr))
 
 
 def _tells_dataset(call: ast.Call) -> bool:

@@ -1,4 +1,4 @@
-"""What goes through the dataset asks it for nothing."""
+"""What goes through the dataset asks it for something, and tells it nothing."""
 
 import torch
 from torch import nn
@@ -13,7 +13,7 @@ class Crops(Dataset):
         return torch.randn(4)
 
     def choose(self):
-        self.corner = torch.randint(9, (64,))
+        return torch.randint(9, (64,))
 
 
 class Batches:
@@ -22,7 +22,7 @@ class Batches:
         self.train_loader = DataLoader(dataset, shuffle=True, num_workers=workers)  # finds: no-persistent
 
     def __iter__(self):
-        self.begun = True
+        self.corner = self.dataset.choose()
         return (x.cuda() for x in self.train_loader)
 
 
