@@ -77,6 +77,7 @@ def test_what_only_looks_like_it_is_not(path: Path, tmp_path: Path) -> None:
         ("no_workers__labelled.py", 8),
         ("not_fused__complex.py", 17),
         ("not_fused__loss_device.py", 26),
+        ("sleeps__slow.py", 18),
     ],
 )
 def test_what_reading_leaves_in_doubt_is_said_where_its_rule_is_asked_for(

@@ -7,10 +7,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
-from floorit.scan.configs import LARGEST
-
+LARGEST = 200_000  # bytes: what is larger is data
 _COMMAND = re.compile(r"\.py\b|\bpython|\s--?[a-z]|^\s*[A-Za-z_]+=|torchrun|accelerate")
-
 _LAUNCHES = re.compile(r"torch\.distributed\.(?:launch|run)|torchrun|accelerate launch|deepspeed|srun|mpirun")
 
 
@@ -19,6 +17,7 @@ class Commands:
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._paths = paths
+        self._given: dict[tuple[str, ...], list[str]] = {}
 
     @cached_property
     def text(self) -> str:
@@ -26,10 +25,15 @@ class Commands:
         lines = (line for path in self._paths for line in _read(path).replace("\\\n", " ").splitlines())
         return "\n".join(line for line in lines if _COMMAND.search(line))
 
-    def given(self, option: str) -> list[str]:
-        """What an option is given."""
-        name = re.escape(option).replace("_", "[-_]")
-        return re.findall(rf"--?{name}[ =]+['\"]?([^\s'\"\\]+)", self.text)
+    def given(self, option: str, unless: Iterable[str] = ()) -> list[str]:
+        """What an option is given, but where one of some others is as well."""
+        key = (option, *unless)
+        if key not in self._given:
+            others = [re.compile(rf"--?{_spelt(other)}\b") for other in key[1:]]
+            lines = (line for line in self.text.splitlines() if not any(one.search(line) for one in others))
+            text = "\n".join(lines) if others else self.text
+            self._given[key] = re.findall(rf"--?{_spelt(option)}[ =]+['\"]?([^\s'\"\\]+)", text)
+        return self._given[key]
 
     def launch(self, file: str) -> bool:
         """Whether a file is run in some of them, and always by something that starts several processes."""
@@ -39,6 +43,10 @@ class Commands:
     def name(self, word: str) -> bool:
         """Whether a word stands in one of them."""
         return re.search(rf"\b{re.escape(word)}\b", self.text, re.IGNORECASE) is not None
+
+
+def _spelt(option: str) -> str:
+    return re.escape(option).replace("_", "[-_]")
 
 
 def _read(path: Path) -> str:

@@ -9,10 +9,10 @@ from functools import cached_property
 from pathlib import Path
 
 from floorit.declared.files import Unreadable, entries
+from floorit.scan.commands import LARGEST, Commands
 from floorit.scan.options import Entry
 from floorit.scan.source import File, Source
 
-LARGEST = 200_000  # bytes: what is larger is data
 _FOLDER = re.compile(
     r"(?:.*[_-])?(?:configs?|configurations?|cfgs?|conf|confs|hyps?|hparams?|settings|options|recipes?|experiments?)"
 )
@@ -44,11 +44,14 @@ class Config(File):
         return [Entry(key=e.key, value=e.value, path=self.path, line=e.line, by="file") for e in found]
 
 
-def belonging(paths: Iterable[Path], sources: list[Source]) -> list[Config]:
-    """Files that the code or one of them names, and those in a folder whose name says that they are settings."""
+def belonging(paths: Iterable[Path], sources: list[Source], commands: Commands) -> list[Config]:
+    """Files that the code, a command line or one of them names, and those in a folder whose name says that they are
+    settings."""
     waiting = [path for path in paths if not _OF_TOOLS.fullmatch(path.stem)]
     words = _named_in(sources)
-    above = _depth([*waiting, *(source.path for source in sources)])
+    if waiting:
+        words.update(_with_variants(set(_FILE.findall(commands.text)), waiting))
+    above = depth([*waiting, *(source.path for source in sources)])
     found = [Config(s.path, s.text) for s in sources if is_plain(s) and _is_reached(s.path, words, above)]
     new = found
     while True:
@@ -59,6 +62,17 @@ def belonging(paths: Iterable[Path], sources: list[Source]) -> list[Config]:
         found += new
         read = {config.path for config in new}
         waiting = [path for path in waiting if path not in read]
+
+
+def _with_variants(named: set[str], paths: list[Path]) -> Iterator[str]:
+    """Names, and those of files beside such that begin with the same word: config_a.json, config_b.json."""
+    yield from named
+    kinds = {_kind(path) for path in paths if path.name in named}
+    yield from (path.name for path in paths if _kind(path) in kinds)
+
+
+def _kind(path: Path) -> tuple[Path, str, str]:
+    return path.parent, re.split(r"[^a-zA-Z]", path.stem)[0], path.suffix
 
 
 def _read(path: Path) -> Iterator[Config]:
@@ -89,7 +103,7 @@ def _is_reached(path: Path, words: set[str], above: int) -> bool:
     return path.name in words or any(_FOLDER.fullmatch(folder.lower()) for folder in path.parts[above:-1])
 
 
-def _depth(paths: list[Path]) -> int:
+def depth(paths: list[Path]) -> int:
     """How many folders all have in common: what these are called is no matter of the project."""
     folders = [path.parts[:-1] for path in paths]
     return next((n for n, level in enumerate(zip(*folders, strict=False)) if len(set(level)) > 1), _least(folders))

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from floorit.declared import Value
 from floorit.scan import configs, options
+from floorit.scan.commands import Commands
 from floorit.scan.options import Entry, is_certain, plain
 from floorit.scan.source import FUNCTIONS, Source, argument, last_word
 
@@ -28,8 +29,8 @@ _HOPS = 3  # that a value is followed from name to name
 class Entries:
     """Of a project."""
 
-    def __init__(self, sources: list[Source], paths: Iterable[Path], assigned: _Find) -> None:
-        self._sources, self._paths, self._assigned = sources, list(paths), assigned
+    def __init__(self, sources: list[Source], paths: Iterable[Path], commands: Commands, assigned: _Find) -> None:
+        self._sources, self._paths, self._commands, self._assigned = sources, list(paths), commands, assigned
         self._named: dict[str, list[Entry]] = {}
 
     # -- what there is ------------------------------------------------------------------------------------------
@@ -37,7 +38,7 @@ class Entries:
     @cached_property
     def configs(self) -> list[configs.Config]:
         """The files of settings that belong to the code."""
-        return list(configs.belonging(self._paths, self._sources))
+        return list(configs.belonging(self._paths, self._sources, self._commands))
 
     @cached_property
     def options(self) -> dict[str, list[Entry]]:
@@ -124,10 +125,39 @@ class Entries:
     def given(self, source: Source, path: tuple[str, ...]) -> list[Entry]:
         """The entries that give what is read there its value."""
         fits = [entry for entry in self.named(path[-1]) if tuple(entry.key.split(".")[-len(path) :]) == path]
+        fits = self.near(fits, source)
         if any(entry.by != "file" and entry.path == source.path for entry in fits):
             # options of other programs say nothing about this one
             fits = [entry for entry in fits if entry.by == "file" or entry.path == source.path]
         return [e for e in _least_nested(fits) if e.by == "file" or e.value is not None or not e.is_known]
+
+    # -- whose it is --------------------------------------------------------------------------------------------
+
+    def near(self, entries: list[Entry], source: Source) -> list[Entry]:
+        """Without those of other folders that are projects of their own, where that of a file has files for it."""
+        own = self._part(source.path)
+        if own not in self._parts or not any(e.by == "file" and self._part(e.path) == own for e in entries):
+            return entries
+        others = self._parts.keys() - self._parts[own] - {own}
+        return [entry for entry in entries if entry.by != "file" or self._part(entry.path) not in others]
+
+    def _part(self, path: Path) -> str:
+        """The folder, of those that the whole is made of, in which something lies; "" for none."""
+        return path.parts[self._depth] if len(path.parts) > self._depth + 1 else ""
+
+    @cached_property
+    def _depth(self) -> int:
+        return configs.depth([*self._paths, *(source.path for source in self._sources)])
+
+    @cached_property
+    def _parts(self) -> dict[str, frozenset[str]]:
+        """The folders that have a program right in them, with all names that their files speak of."""
+        lengths = ((source, len(source.path.parts)) for source in self._sources if "__main__" in source.words)
+        parts = {self._part(source.path) for source, length in lengths if length == self._depth + 2}
+        return {
+            part: frozenset().union(*(source.words for source in self._sources if self._part(source.path) == part))
+            for part in parts
+        }
 
 
 def path_of(node: ast.AST) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ _SELDOM = re.compile(
     r"|visual\w*|profil\w*|dump|saves?|saving|prints?|display|mps|log|logs|logging|dry|sanity|check\w*|report|resume|error\w*|warn\w*"
 )
 _AT_END = re.compile(r"end_of_\w+|(?:is_|at_)?(?:epoch|loop)_end\w*")
-_COUNTS = re.compile(r"i|ii|j|k|n|ni|it|idx|index|step|steps|iter|iters|iteration|batch|epoch|count|counter|t")
+_COUNTS = re.compile(r"i|ii|j|k|n|ni|it|idx|index|step|steps|iter|iters|iteration|batch|epoch|count|counter|cnt|t")
 _EVALUATES = re.compile(
     r"val|valid|validate|validation|eval|evaluat\w*|test|testing|infer\w*|predict\w*"
     r"|visuali[sz]\w*|demo|export|exporter|detect|hubconf|benchmarks?|onnx|nms|suppression|postprocess"
@@ -87,7 +87,11 @@ def conditions(source: Source, node: ast.AST, until: ast.AST, values: Values, st
     for here in source.around(node):
         if isinstance(here, (ast.If, ast.IfExp)) and before is not here.test:
             is_body = before is here.body or (isinstance(here.body, list) and before in here.body)
-            if is_body and isinstance(here, ast.If) and (_ends(here.body[-1]) or _is_once(source, here)):
+            if (
+                is_body
+                and isinstance(here, ast.If)
+                and (_ends(here.body[-1]) or _is_once(source, here) or _is_first_turn(source, here, until))
+            ):
                 yield When.SELDOM
             elif (here, is_body) not in steps:
                 taken, other = branches(here.test, values)
@@ -171,6 +175,20 @@ def _is_once(source: Source, block: ast.If) -> bool:
     )
 
 
+def _is_first_turn(source: Source, block: ast.If, loop: ast.AST) -> bool:
+    """`if mean is None: mean = loss.item()` in a loop that sets it nowhere else."""
+    asked = block.test.left if isinstance(block.test, ast.Compare) and _is_none(block.test) else None
+    if not isinstance(asked, ast.Name) or not isinstance(loop, (ast.For, ast.While)):
+        return False
+    around = (here for here in source.around(block) if isinstance(here, (ast.For, ast.While)))
+    if next(around, None) is not loop:
+        return False
+    names = (part for part in ast.walk(loop) if isinstance(part, ast.Name) and part.id == asked.id)
+    sets = [name for name in names if isinstance(name.ctx, ast.Store)]
+    is_set = any(name in ast.walk(one) for one in block.body for name in sets)
+    return is_set and all(block in source.around(name) for name in sets)
+
+
 def _sets_what_it_asks(source: Source, block: ast.If) -> bool:
     """`if self.scale < 0: self.scale = …`, also where `scale = self.scale` stands before it: what an object keeps is
     set once, and has been negative until then."""
@@ -216,9 +234,14 @@ def _asked(test: ast.expr) -> tuple[str, bool | None]:
     """The attribute that a condition asks for, and what it must become for the condition to fail; None: anything."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return _attribute(test.operand), True
-    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is) and is_constant(test.comparators[0], None):
+    if isinstance(test, ast.Compare) and _is_none(test):
         return _attribute(test.left), None
     return _attribute(test), False
+
+
+def _is_none(test: ast.Compare) -> bool:
+    """`x is None`"""
+    return isinstance(test.ops[0], ast.Is) and is_constant(test.comparators[0], None)
 
 
 def _attribute(node: ast.expr) -> str:
@@ -260,11 +283,8 @@ def _branches(test: ast.expr, values: Values) -> tuple[When, When]:
         return other, taken
     if isinstance(test, ast.BoolOp):
         parts = [branches(value, values) for value in test.values]
-        if isinstance(test.op, ast.And):
-            return _most(taken for taken, _ in parts), When.ALWAYS
-        return (parts[0][0] if all(taken is not When.ALWAYS for taken, _ in parts) else When.ALWAYS), _most(
-            other for _, other in parts
-        )
+        bodies, others = [taken for taken, _ in parts], [other for _, other in parts]
+        return (_most(bodies), _least(others)) if isinstance(test.op, ast.And) else (_least(bodies), _most(others))
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _compared(test, values)
     if _is_modulo(test):  # if step % 10:
@@ -311,6 +331,13 @@ def _is_modulo(node: ast.AST) -> bool:
     return modulus(node) is not None
 
 
+def pace(test: ast.expr, values: Values) -> int | None:
+    """`n` of `step % n`, wherever it stands in a condition, as settings have it: 0 where that is not known, None where
+    no such thing is asked."""
+    found = [values(every) for part in ast.walk(test) if (every := modulus(part)) is not None]
+    return max((one for one in found if isinstance(one, int)), default=0) if found else None
+
+
 def _is_every(modulo: ast.AST, values: Values) -> bool:
     """Whether `step % args.log_every` is 0 in every step."""
     every = modulus(modulo)
@@ -341,12 +368,20 @@ def _compared(test: ast.Compare, values: Values) -> tuple[When, When]:
             return (taken, other) if equal else (other, taken)
     if any(isinstance(side, ast.Constant) and side.value is None for side in (test.left, *test.comparators)):
         return (When.SELDOM, When.ALWAYS) if equal and values.may_be_given(test.left) else (When.ALWAYS, When.ALWAYS)
+    if equal and is_constant(test.comparators[0], 0) and _is_size(test.left):
+        return When.SELDOM, When.ALWAYS
     words = _words_of(last_word(_counted(test.left)))
     if words and _COUNTS.fullmatch(words[-1]):
         if equal or isinstance(test.ops[0], (ast.Lt, ast.LtE)):
             return When.SELDOM, When.ALWAYS
         return When.ALWAYS, (When.SELDOM if unequal else When.ALWAYS)
     return _named(test)
+
+
+def _is_size(node: ast.expr) -> bool:
+    """`len(x)`, `x.shape[0]`, `x.size(0)`, `x.numel()`: nothing is there only now and then."""
+    node = node.value if isinstance(node, ast.Subscript) else node
+    return last_word(node.func if isinstance(node, ast.Call) else node) in ("len", "shape", "size", "numel")
 
 
 def _counted(node: ast.expr) -> ast.expr:
@@ -438,8 +473,14 @@ def _words_of(name: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name))
 
 
-def _most(times: Iterator[When]) -> When:
-    return max(times, key=lambda when: when.value, default=When.ALWAYS)
+def _most(times: list[When]) -> When:
+    """When something is reached that needs all of these."""
+    return max(times, key=lambda when: when.value)
+
+
+def _least(times: list[When]) -> When:
+    """When something is reached that needs one of these."""
+    return When.ALWAYS if When.ALWAYS in times else times[0]
 
 
 def _is_text(node: ast.AST) -> bool:

@@ -11,10 +11,12 @@ from floorit.declared import Value
 from floorit.scan.guards import (
     Branch,
     When,
+    branches,
     branches_around,
     conditions,
     evaluates,
     is_unasked,
+    pace,
     samples,
     spares_gradients,
     studies,
@@ -41,6 +43,8 @@ _APART = (ast.IfExp, ast.Lambda, *COMPREHENSIONS)  # of which one part may run w
 _COLLATES = "collate_fn"
 _OTHER_FRAMEWORKS = frozenset("paddle tensorflow keras mxnet jax flax mindspore oneflow chainer jittor mlx".split())
 _GOES_ON = frozenset("fit run spawn launch Fire".split())
+_BY_TURNS = 2  # of which each takes half of the steps
+_RARE = 16  # turns of a loop: what is done once in so many costs little
 _TRANSFORMS = re.compile(r"transform|augment|pipeline", re.IGNORECASE)
 
 
@@ -244,6 +248,7 @@ class Heat:
         unclear: dict[str, list[tuple[Source, ast.Call]]] = {}  # calls of a method that several classes have
         updates: dict[ast.AST | None, list[set[Branch]]] = {}  # of a loop or function: around each, where it steps
         followed: set[ast.Call] = set()  # of those that call such a function
+        where: dict[ast.AST, Source] = {}  # blocks in which a step is taken
         for source in project.sources:
             is_torch = not _is_of_another(source)
             for call in source.all(ast.Call):
@@ -263,6 +268,7 @@ class Heat:
             inside = source.function(call)
             around = set(branches_around(source, call, loop or inside))
             self._branches |= around
+            where.update((block, source) for block, _ in around)
             if last_word(call.func) not in BACKWARD:
                 updates.setdefault(loop or inside, []).append(around)
             if loop is not None:
@@ -280,13 +286,26 @@ class Heat:
                     stepping.add(function)
                     if function.owner is not None and stepping.issuperset(project.methods_of(function.name)):
                         pending += unclear.get(function.name, [])
-        self._branches = {one for one in self._branches if not _is_extra(one, updates)}
+        self._branches = {
+            one for one in self._branches if not _is_extra(one, updates) and not self._is_rare(one, where[one[0]])
+        }
         for function in stepping:
             if function.owner is not None and self._is_uncalled(function) and self._trains_itself(function):
                 self.steps.add(function)  # somebody else's loop calls it
         for owner in project.classes.values():
             self.steps.update(_hooks(project, owner))
         self.training.update(function.source for function in self.steps)
+
+    def _is_rare(self, branch: Branch, source: Source) -> bool:
+        """Whether a step is taken in a branch every so many turns, and in the other branch the other turns, or so many
+        turns are needed for one step that what is done beside it costs little."""
+        block, taken = branch
+        assert isinstance(block, ast.If)
+        values = self._values_of(source)
+        turns = pace(block.test, values)
+        if turns is None or branches(block.test, values)[0 if taken else 1] is not When.SELDOM:
+            return False
+        return turns >= _RARE or ((block, not taken) in self._branches and turns != _BY_TURNS)
 
     def _is_uncalled(self, function: Function) -> bool:
         """Whether nothing calls a method but what has been put in its place."""

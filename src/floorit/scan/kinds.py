@@ -67,6 +67,7 @@ class _Names(dict[str, Kind]):
         self.line = 0  # that is being read
         self._steps: dict[str, list[tuple[int, Kind | None]]] = {}
         self._from: dict[str, int] = {}  # the first line that one reaches which is set in the function
+        self._loaded: set[str] = set()  # those that a loader gave, as it gave them
 
     def begin(self) -> None:
         """The text is read once more."""
@@ -88,6 +89,22 @@ class _Names(dict[str, Kind]):
         """It is that from the first line to the last."""
         self[name] = kind
         self._steps[name] = [(0, kind)]
+
+    def load(self, name: str) -> None:
+        """A loader gives it, in the host's memory."""
+        self[name] = Kind.HOST
+        self._loaded.add(name)
+
+    def is_loaded(self, name: str) -> bool:
+        """Whether a loader gave it."""
+        return name in self._loaded
+
+    def unload(self, name: str) -> None:
+        """It is set to something else of which nobody knows what it is."""
+        if name in self._loaded:
+            self._loaded.discard(name)
+            self.pop(name, None)
+            self.note(name, None)
 
     def reach(self, name: str, line: int) -> None:
         """From a line on it is something that the function has set it to, known or not."""
@@ -245,14 +262,37 @@ class Kinds:
             for part in ast.walk(node.target):
                 if isinstance(part, ast.Name):
                     names.note(part.id, None)
+            for name in self._loaded(source, node):
+                names.load(name)
             for target, value in _turns(node.target, node.iter):
                 kind = self._kind(source, value, names)
                 if kind is not None and isinstance(target, ast.Name):
                     names[target.id] = _part(kind)
 
-    def _bind(
-        self, source: Source, target: ast.AST, value: ast.expr, names: dict[str, Kind], *, is_part: bool = False
-    ) -> None:
+    def _loaded(self, source: Source, loop: ast.For) -> set[str]:
+        """The names of a batch in a loop that trains, where one of them is moved to the device: all came without."""
+        if loop not in self._heat.loops:
+            return set()
+        given = {name for target, _ in _turns(loop.target, loop.iter) for name in _named(target)}
+        batch, changed = set(given), set()
+        calls = []
+        for part in (part for statement in loop.body for part in ast.walk(statement)):
+            if isinstance(part, ast.Assign) and _base(part.value) in given:
+                batch.update(_set_by(part))
+            elif isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store):
+                changed.add(_base(part))
+            elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+                calls.append((part, part.func))
+        is_moved = any(_base(method.value) in batch and self._is_move(source, call) for call, method in calls)
+        return given - changed if is_moved else set()
+
+    def _is_move(self, source: Source, call: ast.Call) -> bool:
+        """Whether a call moves something to what may be a GPU."""
+        where = moves(call)
+        is_elsewhere = where is not None and not self._devices.is_cpu(source, where)
+        return last_word(call.func) == "cuda" or (is_elsewhere and bool(_PLACES.fullmatch(last_word(where or call))))
+
+    def _bind(self, source: Source, target: ast.AST, value: ast.expr, names: _Names, *, is_part: bool = False) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
             parts = (
                 value.elts if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts) else None
@@ -267,9 +307,14 @@ class Kinds:
             if _is_plain(value):
                 kind = None
             if name and kind is not None and not _MODEL.fullmatch(last_word(target)):
-                names[name] = kind
+                if kind is Kind.HOST and names.is_loaded(_base(value)):
+                    names.load(name)
+                else:
+                    names[name] = kind
             elif name in names and isinstance(target, ast.Name) and _is_plain(value):
                 del names[name]
+            elif kind is None:
+                names.unload(name)
 
     def _parameters(self, function: Function) -> dict[str, Kind]:
         found: dict[str, Kind] = {}
@@ -371,6 +416,8 @@ class Kinds:
     def _of_torch(self, source: Source, call: ast.Call, last: str, names: Lookup) -> Kind | None:
         if last.endswith("Tensor"):
             return Kind.DEVICE if source.name(call.func).startswith("torch.cuda.") else Kind.HOST
+        if last == "Variable" and call.args:
+            return self._kind(source, call.args[0], names)
         if last in _NO_TENSORS or last.startswith(_ASKS) or not last[:1].islower():
             return None
         if last == "clip_grad_norm_":
@@ -437,6 +484,17 @@ def _is_model_called(function: ast.expr) -> bool:
     """Whether what is called is a model, by its name."""
     name = last_word(function)
     return _MODEL.fullmatch(name) is not None and (is_own(function) or not _MAKES_MODEL.fullmatch(name))
+
+
+def _named(target: ast.expr) -> list[str]:
+    return [part.id for part in ast.walk(target) if isinstance(part, ast.Name)]
+
+
+def _base(node: ast.expr) -> str:
+    """`x` of `x[0]["y"]`"""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _set_by(statement: ast.stmt) -> Iterator[str]:

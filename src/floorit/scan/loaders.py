@@ -35,6 +35,7 @@ _UNREADABLE = ast.Name(id="", ctx=ast.Load())  # stands for a value that can't b
 _STEPS = ("step", "learn", "optimize_parameters", "optimize", "backward")
 _DATA = re.compile(r"(?:.*_)?(?:data|dataset|ds|trainset|set)", re.IGNORECASE)
 _TOGETHER = ("zip", "zip_longest", "product")  # what goes through several things at the same time
+_MAKES_TENSORS = frozenset("tensor Tensor LongTensor FloatTensor from_numpy stack default_collate as_tensor".split())
 _PADS = re.compile(r"pad|tokenizer|processor|tokenize\w*")
 _PLAIN = frozenset("dataloader loader data dl batches iterator it set dataset trainloader".split())
 _LABELLED = re.compile(r"(?:.*_)?label(?:l?ed)?(?:_.*|train.*)?")
@@ -235,6 +236,19 @@ class Loader:
         return self._loaders.project.called(self.source, ast.Call(func=given, args=[], keywords=[]))
 
     @cached_property
+    def has_nothing_to_pin(self) -> bool:
+        """Whether its batches are arrays, or objects of the project's own that can't be pinned: such a loader leaves
+        both as they are."""
+        project = self._loaders.project
+        called = [one for first in self.collates for one in (first, *_called_by(project, first))]
+        made = [(one.source, call) for one in called for call in one.calls]
+        names = [source.name(call.func) for source, call in made]
+        if any(name.startswith("numpy.") for name in names) and len(called) == len(self.collates):
+            return not any(name.startswith("torch.") or name.split(".")[-1] in _MAKES_TENSORS for name in names)
+        own = (project.find(source, source.name(call.func)) for source, call in made)
+        return any(isinstance(one, Class) and _can_only_move(project, one) for one in own)
+
+    @cached_property
     def is_shared(self) -> bool:
         """Whether it is gone through twice at the same time: both would share workers that are kept, and each batch
         would come to one of them."""
@@ -301,7 +315,7 @@ class Loaders:
     def tells_dataset(self, source: Source) -> bool:
         """Whether a file tells a dataset something between epochs."""
         if source not in self._tells:
-            told = (call for call in source.all(ast.Call) if _tells_dataset(call) and is_in_loop(source, call))
+            told = (call for call in source.all(ast.Call) if _tells_dataset(call) and _is_again(source, call))
             self._tells[source] = any(self.heat.training_loop(source, call) is None for call in told)
         return self._tells[source]
 
@@ -325,6 +339,8 @@ class Loaders:
             named = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
             copied = self.entries(source, node.args[0]) if node.args else {}
             return None if copied is None or len(named) < len(node.keywords) else {**copied, **named}
+        if isinstance(node, ast.IfExp):  # {"num_workers": 4} if torch.cuda.is_available() else {}
+            return self.entries(source, node.body) if self.settings.value(source, node.test) is True else None
         if isinstance(node, ast.Dict):
             named = {key.value: value for key, value in zip(node.keys, node.values, strict=True) if _is_text(key)}  # type: ignore[union-attr]
             return named if len(named) == len(node.keys) else None
@@ -423,6 +439,18 @@ class Loaders:
         return False
 
 
+def _called_by(project: Project, function: Function) -> list[Function]:
+    """The functions of the project that one calls; not what makes objects."""
+    called = (one for call in function.calls for one in project.called(function.source, call))
+    return [one for one in called if one.name != "__init__"]
+
+
+def _can_only_move(project: Project, owner: Class) -> bool:
+    """Whether it has a `to` and no `pin_memory`, and is no list or mapping that a loader would look into."""
+    names = {name.split(".")[-1] for name in project.ancestors(owner)} - {owner.name, "object"}
+    return "to" in owner.methods and "pin_memory" not in owner.methods and not names
+
+
 def is_data(name: str) -> bool:
     """Whether something of this name is a dataset."""
     return _DATA.fullmatch(name) is not None
@@ -431,6 +459,13 @@ def is_data(name: str) -> bool:
 def is_in_loop(source: Source, node: ast.AST) -> bool:
     """Whether any loop goes round it."""
     return any(isinstance(here, (ast.For, ast.While)) for here in source.around(node))
+
+
+def _is_again(source: Source, node: ast.AST) -> bool:
+    """Whether it is done more than once: in a loop, or for its own sake whenever something is gone through."""
+    inside = source.function(node)
+    begins = isinstance(inside, ast.FunctionDef) and inside.name == "__iter__"
+    return is_in_loop(source, node) or (begins and isinstance(source.parents.get(node), ast.Expr))
 
 
 def _tells_dataset(call: ast.Call) -> bool:

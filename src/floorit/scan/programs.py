@@ -241,7 +241,7 @@ def _is_text(statement: ast.stmt) -> bool:
 def _serves_others(project: Project, source: Source) -> bool:
     """Whether a file is there to export, convert or show something, or only such files import it."""
     importers = {one for one, _ in project.importers(source)}
-    return _has_other_purpose(source) or (bool(importers) and all(map(_has_other_purpose, importers)))
+    return has_other_purpose(source) or (bool(importers) and all(map(has_other_purpose, importers)))
 
 
 def _samples_again(source: Source) -> bool:
@@ -263,12 +263,12 @@ def _entries(project: Project, heat: Heat) -> Iterator[tuple[Source, frozenset[S
     imported = {module for source in project.sources for module in project.imported(source)}
     covered: set[Source] = set()
     for source in project.sources:
-        if (source not in imported or is_program(source)) and not _has_other_purpose(source):
+        if (source not in imported or is_program(source)) and not has_other_purpose(source):
             reached = project.reached(source)
             covered.update(reached or ())
             yield source, reached
     for source in project.sources:
-        if source in heat.training and source not in covered and not _has_other_purpose(source):
+        if source in heat.training and source not in covered and not has_other_purpose(source):
             yield source, project.reached(source)
 
 
@@ -310,6 +310,12 @@ def is_program(source: Source) -> bool:
     return is_run(source) and (trains(stem) or stem in ("main", "run", "__main__"))
 
 
+def is_demonstration(project: Project, source: Source, node: ast.AST) -> bool:
+    """Whether it stands under `if __name__ == "__main__"` in a file that others import, and that is no program."""
+    is_under = any(isinstance(here, ast.stmt) and _asks_for_name(here) for here in source.around(node))
+    return is_under and project.is_imported(source) and not is_program(source)
+
+
 def is_run(source: Source) -> bool:
     """Whether it is a script: it says so, or it does something when it is imported."""
     return any(
@@ -336,7 +342,8 @@ def _is_test(source: Source) -> bool:
     return source.path.name.startswith("test_") or any(part in _TESTS for part in source.path.parts)
 
 
-def _has_other_purpose(source: Source) -> bool:
+def has_other_purpose(source: Source) -> bool:
+    """Whether a file is there to evaluate, show, prepare or convert something, as its name says."""
     path = source.path
     stem = path.parent.name if path.stem == "__main__" else path.stem
     words = re.findall("[a-z]+", stem.lower())

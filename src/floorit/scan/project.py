@@ -106,7 +106,7 @@ class Project:
         self.sources = sources
         self.commands = Commands(commands)
         self.is_whole = is_whole  # none of its files could not be read
-        self.entries = Entries(sources, configs, self.set_once)
+        self.entries = Entries(sources, configs, self.commands, self.set_once)
         self.functions: dict[ast.AST, Function] = {}
         self.classes: dict[ast.AST, Class] = {}
         self._tops: dict[Source, dict[str, Function | Class]] = {source: {} for source in sources}

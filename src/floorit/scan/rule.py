@@ -14,9 +14,9 @@ from floorit.scan.configs import Config
 from floorit.scan.edits import Edit, remove
 from floorit.scan.finding import Risk
 from floorit.scan.heat import Place
-from floorit.scan.programs import is_program, is_run
+from floorit.scan.programs import is_demonstration, is_run
 from floorit.scan.reads import Reads
-from floorit.scan.source import Source, dotted
+from floorit.scan.source import Source
 from floorit.scan.whole import Whole
 
 _Expression = TypeVar("_Expression", bound=ast.expr)
@@ -66,9 +66,9 @@ class Scene:
 
     def is_reached(self, node: ast.AST) -> bool:
         """Whether a program that trains comes to a node as its defaults have it."""
-        if not self.programs.of(self.source) or _is_demonstration(self, node) or self._is_unused(node):
+        if not self.programs.of(self.source) or is_demonstration(self.project, self.source, node):
             return False
-        if self._is_imported_in_vain:
+        if self._is_unused(node) or self._is_imported_in_vain:
             return False
         inside = self.source.function(node)
         if inside is not None and self.tables.is_replaced(self.project.functions[inside]):
@@ -105,17 +105,6 @@ class Scene:
     def name(self, node: ast.AST) -> str:
         """The full name of what an expression refers to."""
         return self.source.name(node)
-
-
-def _is_demonstration(scene: Scene, node: ast.AST) -> bool:
-    """Whether it stands under `if __name__ == "__main__"` in a file that others import, and that is no program."""
-    source = scene.source
-    is_under = any(isinstance(here, ast.If) and "__name__" in dotted(_left(here.test)) for here in source.around(node))
-    return is_under and scene.project.is_imported(source) and not is_program(source)
-
-
-def _left(test: ast.expr) -> ast.AST:
-    return test.left if isinstance(test, ast.Compare) else test
 
 
 class Match:

@@ -10,6 +10,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Final, TypeGuard
 
+from floorit.scan.entries import path_of
+from floorit.scan.guards import evaluates
 from floorit.scan.heat import Heat
 from floorit.scan.options import Entry
 from floorit.scan.project import Function, Project
@@ -17,10 +19,16 @@ from floorit.scan.source import Source, argument, dotted, has_stars, is_constant
 
 _HOPS = 10  # from a name to what it was set to, and so on
 _OF_TEXT: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper, "strip": str.strip}
+_ASKS_TEXT: dict[str, Callable[[str, str], object]] = {
+    "startswith": str.startswith,
+    "endswith": str.endswith,
+    "find": str.find,
+}
 _LISTS = (ast.List, ast.Tuple)
 _LEAVES = (ast.Return, ast.Continue)
 _CALL_NOTHING = frozenset("object Module ABC Generic Protocol Enum Dataset".split())  # of their own
 _SAYS = frozenset("print exit quit error warning warn info".split())
+_COUNTS = re.compile(r"(?:.*_)?(?:epoch|step|iter|iteration)(?:_?(?:num|idx|i|id))?", re.IGNORECASE)
 _LONG = 3  # letters of a text that is no word of every page
 _CALLS = 3  # from a function to those that call it
 
@@ -83,9 +91,9 @@ class Settings:
         if name in _OF_TEXT and not given and isinstance(call.func, ast.Attribute):
             text = self.value(source, call.func.value, hops)
             return _OF_TEXT[name](text) if isinstance(text, str) else UNKNOWN
-        if name == "startswith" and len(given) == 1 and isinstance(call.func, ast.Attribute):
-            text, start = self.value(source, call.func.value, hops), self.value(source, given[0], hops)
-            return text.startswith(start) if isinstance(text, str) and isinstance(start, str) else UNKNOWN
+        if name in _ASKS_TEXT and len(given) == 1 and isinstance(call.func, ast.Attribute):
+            text, part = self.value(source, call.func.value, hops), self.value(source, given[0], hops)
+            return _ASKS_TEXT[name](text, part) if isinstance(text, str) and isinstance(part, str) else UNKNOWN
         if name in ("int", "bool") and len(given) == 1:
             return self.value(source, given[0], hops)
         if name == "len" and len(given) == 1:  # a text that is not empty is mostly split before it is counted
@@ -297,7 +305,7 @@ class Settings:
 
     def _option(self, source: Source, name: str, hops: int) -> object:
         """By the file's own option of that name, or by all there are if they agree."""
-        found = self._given(name)
+        found = self._project.entries.near(self._given(name), source)
         own = [entry for entry in found if entry.path == source.path]
         near = own or [entry for entry in found if self._concerns(entry, source)] or found
         return same([self._declared(entry, hops) for entry in near])
@@ -332,12 +340,65 @@ class Settings:
             if any(not isinstance(value, Unknown) and bool(value) is decides for value in values):
                 return decides
             return UNKNOWN if any(isinstance(value, Unknown) for value in values) else values[-1]
-        if _is_kind_of_device(node.left) and is_constant(node.comparators[0], "cuda", "cpu"):
-            return _compared("cuda", node.ops[0], self.value(source, node.comparators[0], hops))
-        left, right = self.value(source, node.left, hops), self.value(source, node.comparators[0], hops)
-        if len(node.ops) > 1 or isinstance(left, Unknown) or isinstance(right, Unknown):
+        right = self.value(source, node.comparators[0], hops)
+        is_device = _is_kind_of_device(node.left) and is_constant(node.comparators[0], "cuda", "cpu")
+        if is_device and not self._is_of_files(source, node.left):
+            return _compared("cuda", node.ops[0], right)
+        if len(node.ops) > 1 or isinstance(right, Unknown):
             return UNKNOWN
-        return _compared(left, node.ops[0], right)
+        if self._is_never_below(source, node, right, hops):
+            return False
+        lefts = self._each(source, node.left, hops)
+        return same([UNKNOWN if isinstance(one, Unknown) else _compared(one, node.ops[0], right) for one in lefts])
+
+    def _is_of_files(self, source: Source, node: ast.expr) -> bool:
+        """Whether files of settings alone give an expression its value, and all the same."""
+        entries = self._project.entries
+        given = entries.given(source, path_of(node)) if path_of(node) else []
+        is_known = entries.value_of(source, node) is not None
+        return is_known and all(entry.by == "file" for entry in given)
+
+    def _each(self, source: Source, node: ast.expr, hops: int) -> list[object]:
+        """What an expression is in each of the places that give it a value, command lines too, where these differ."""
+        value = self.value(source, node, hops)
+        made = self._project.set_once(source, node, node.id) if isinstance(node, ast.Name) else None
+        if not isinstance(value, Unknown) or hops == 0:
+            return [value]
+        if made is not None:
+            return self._each(source, made, hops - 1)
+        entries, path = self._project.entries, path_of(node)
+        given = entries.given(source, path) if path and not isinstance(node, ast.Call) else []
+        training = [entry for entry in given if entry.by == "file" or not evaluates(entry.path.stem)]
+        if not given:
+            return [UNKNOWN]
+        known = [entry.value if entry.is_known else UNKNOWN for entry in training or given]
+        defaults = (self._declared(entry, hops - 1) for entry in entries.assigned.get(path[-1], ()))
+        return [*known, *defaults, *self._project.commands.given(path[-1])]
+
+    def _is_never_below(self, source: Source, test: ast.Compare, bound: object, hops: int) -> bool:
+        """`epoch < args.warmup`, of which there are none, also `epoch <= args.warmup` where epochs are counted from
+        one."""
+        counted = test.left
+        if (
+            not isinstance(counted, ast.Name)
+            or not _COUNTS.fullmatch(counted.id)
+            or not isinstance(bound, (int, float))
+        ):
+            return False
+        loop = next((here for here in source.around(test) if _counts(here, counted.id)), None)
+        begun = next((call for call in ast.walk(loop.iter) if _is_range(call)), None) if loop is not None else None
+        first = self.value(source, begun.args[0], hops - 1) if begun is not None and len(begun.args) > 1 else 0
+        if not isinstance(first, (int, float)):
+            return False
+        return first >= bound if isinstance(test.ops[0], ast.Lt) else isinstance(test.ops[0], ast.LtE) and first > bound
+
+
+def _counts(node: ast.AST, name: str) -> TypeGuard[ast.For]:
+    return isinstance(node, ast.For) and any(last_word(part) == name for part in ast.walk(node.target))
+
+
+def _is_range(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and last_word(node.func) in ("range", "trange")
 
 
 def _branches(source: Source, block: ast.If) -> Iterator[ast.If]:
@@ -378,11 +439,11 @@ def _texts_of(test: ast.expr) -> list[str]:
 
 
 def _is_compared(source: Source, constant: ast.Constant) -> bool:
-    """Whether something is asked to be it, or one of a few that it is written beside."""
+    """Whether something is asked to be it, or one of a few that it is written beside; or it may be chosen."""
     around = source.parents.get(constant)
     if isinstance(around, (*_LISTS, ast.Set)):
         around = source.parents.get(around)
-    return isinstance(around, ast.Compare)
+    return isinstance(around, ast.Compare) or (isinstance(around, ast.keyword) and around.arg == "choices")
 
 
 def _asks_for_class(test: ast.expr) -> bool:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from floorit.scan.entries import path_of
 from floorit.scan.guards import trains
-from floorit.scan.programs import Programs, is_run
+from floorit.scan.programs import Programs, has_other_purpose, is_demonstration, is_run
 from floorit.scan.project import Class, Function, Project
 from floorit.scan.settings import Settings
 from floorit.scan.source import Source, dotted, is_constant, last_word
@@ -23,6 +23,7 @@ _IMPORTS = frozenset("import_module __import__ instantiate locate".split())
 _DESCRIBES = re.compile("docstring|dataclass|total_ordering")  # decorators that only add to a class
 _ASKS = ("isinstance", "issubclass", "super")
 _OF_SETTINGS = re.compile(r".*(?:config|cfg|settings|options).*", re.IGNORECASE)  # files
+_VALUE = re.compile(r"[:=,\[]\s*[\"']?(\w+)")  # of an entry, whatever the language of the file
 _LONG = 3  # letters of a name that is no word of every file
 _CALLED_BY_NAME = ("Fire",)  # what calls any function of a file that the command line names
 
@@ -33,6 +34,7 @@ class Tables:
     def __init__(self, project: Project, settings: Settings, programs: Programs) -> None:
         self._project, self._settings, self._programs = project, settings, programs
         self._known: dict[Class | Function, bool] = {}
+        self._written: dict[str, bool] = {}  # of the last word of a file or package
 
     def leave_out(self, owner: Class | Function) -> bool:
         """Whether nothing names a class, or one that inherits from it, or a function, but as another entry of a table
@@ -99,6 +101,8 @@ class Tables:
             return True
         if not self._programs.of(source) or not self._settings.is_reached(source, node):
             return True
+        if has_other_purpose(source) and is_demonstration(self._project, source, node):
+            return True  # an evaluation of which training takes a function or two
         if self._is_kept_in_vain(source, node, asked):
             return True
         return any(one in asked or self._is_out(one, asked) for one in self.definitions(source, node))
@@ -172,9 +176,32 @@ class Tables:
     def _may_be_looked_up(self, owner: Class | Function) -> bool:
         """Whether a name that is made while the program runs may be that of a class or function."""
         folders = {*owner.source.path.with_suffix("").parts}
-        return any(word in folders for word in self._looked_through) or any(
-            map(_is_of_own_names, owner.source.all(ast.Subscript))
-        )
+        if not folders.isdisjoint(self._looked_through):
+            return True
+        if any(map(_is_of_own_names, owner.source.all(ast.Subscript))):
+            return True
+        asked = folders & self._chosen_from
+        return bool(asked) and (self._is_written(owner.name) or not any(map(self._has_written, asked)))
+
+    def _is_written(self, name: str) -> bool:
+        """Whether something that comes with the project names it by a text: settings, commands, code."""
+        return name in self._configured or name in self._texts or self._project.commands.name(name)
+
+    def _has_written(self, word: str) -> bool:
+        """Whether a value in files of settings is the name of something that a file or package has: of what is chosen
+        there, this is chosen."""
+        if word not in self._written:
+            files = [source for source in self._project.sources if word in source.path.with_suffix("").parts]
+            defined = (one for source in files for one in source.tree.body)
+            names = {one.name for one in defined if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
+            values = (_VALUE.findall(config.said) for config in self._project.entries.configs)
+            self._written[word] = any(not names.isdisjoint(found) for found in values)
+        return self._written[word]
+
+    @cached_property
+    def _configured(self) -> frozenset[str]:
+        """All words of the files of settings."""
+        return frozenset(word for config in self._project.entries.configs for word in re.findall(r"\w+", config.said))
 
     @cached_property
     def _looked_through(self) -> set[str]:
@@ -183,8 +210,22 @@ class Tables:
         for source in self._project.sources:
             found.update(_imported_by_name(source))
             for module, name in _lookups(source):
-                if isinstance(module, ast.Name) and module.id in source.imports and not self._named_by(source, name):
+                if isinstance(module, ast.Name) and module.id in source.imports and not _is_read(name):
                     found.add(source.imports[module.id].split(".")[-1])
+        return found
+
+    @cached_property
+    def _chosen_from(self) -> set[str]:
+        """Files and packages, by their last word, in which something is looked up by a name as it was read."""
+        found: set[str] = set()
+        for source in self._project.sources:
+            for module, name in _lookups(source):
+                if not _is_read(name) or self._named_by(source, name):
+                    continue
+                if isinstance(module, ast.Name) and module.id in source.imports:
+                    found.add(source.imports[module.id].split(".")[-1])
+                elif _is_own_module(module):
+                    found.add(source.path.stem)
         return found
 
     def _named_by(self, source: Source, name: ast.expr) -> list[str]:
@@ -242,6 +283,16 @@ def _is_above(called: ast.Attribute, owner: Class, function: Function) -> bool:
 def _is_of_own_names(subscript: ast.Subscript) -> bool:
     """`globals()[name]`"""
     return isinstance(subscript.value, ast.Call) and last_word(subscript.value.func) in ("globals", "vars", "locals")
+
+
+def _is_own_module(node: ast.expr) -> bool:
+    """`sys.modules[__name__]`"""
+    return isinstance(node, ast.Subscript) and dotted(node.value) == "sys.modules" and dotted(node.slice) == "__name__"
+
+
+def _is_read(name: ast.expr) -> bool:
+    """`cfg["loss"]`, `cfg.get("loss")`, `self.kind`: a name that is not put together, or changed, before it is used."""
+    return isinstance(name, (ast.Name, ast.Attribute, ast.Subscript)) or bool(path_of(name))
 
 
 def _lookups(source: Source) -> Iterator[tuple[ast.expr, ast.expr]]:

@@ -42,6 +42,7 @@ def _by_default(scene: Scene, node: ast.AST) -> ast.AST:
         return node
     reached = [one for one in made if scene.settings.is_reached(scene.source, one)]
     first = next(iter(reached), node)
+    first = next((one for one in reached if _replaces(scene, one, first)), first)
     others = [one for one in reached if is_in_place_of(scene, one, first)]
     return next((one for one in others if not scene.settings.choices(scene.source, one)), first)
 
@@ -49,8 +50,19 @@ def _by_default(scene: Scene, node: ast.AST) -> ast.AST:
 def is_in_place_of(scene: Scene, one: ast.AST, other: ast.AST) -> bool:
     """Whether one of two optimizers is made where the other is not, and given the same name."""
     source, choices = scene.source, scene.settings.choices
-    is_beside = source.function(one) is source.function(other) and _given_to(source, one) == _given_to(source, other)
-    return is_beside and not choices(source, other) <= choices(source, one)
+    is_other = _is_beside(source, one, other) and not _replaces(scene, other, one)
+    return is_other and not choices(source, other) <= choices(source, one)
+
+
+def _replaces(scene: Scene, one: ast.AST, other: ast.AST) -> bool:
+    """Whether a loop that trains makes one in the place of another that was made before it."""
+    loops = [scene.heat.training_loop(scene.source, made) for made in (one, other)]
+    return _is_beside(scene.source, one, other) and loops[0] is not None and loops[1] is None
+
+
+def _is_beside(source: Source, one: ast.AST, other: ast.AST) -> bool:
+    """Whether both are made in one function and given the same name."""
+    return source.function(one) is source.function(other) and _given_to(source, one) == _given_to(source, other)
 
 
 def _given_to(source: Source, node: ast.AST) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from floorit.scan.guards import evaluates
 from floorit.scan.heat import Heat, Place
+from floorit.scan.loaders import Loader
 from floorit.scan.programs import Program
 from floorit.scan.project import Class
 from floorit.scan.rule import Match, Rule, Scene
@@ -135,11 +136,18 @@ def _is_the_dataset(scene: Scene, call: ast.Call) -> bool:
     """Whether a dataset is surely read by a training loader, or there is no other that it might be instead."""
     owner = _owner(scene, call)
     loaders = [loader for source in scene.programs.beside(scene.source) for loader in scene.loaders.of(source)]
-    read = {one for loader in loaders if loader.trains for one in loader.classes}
+    training = [loader for loader in loaders if loader.trains]
+    read = {one for loader in training for one in loader.classes}
     if owner is None or any(_is_used_by(scene, call, owner, made) for made in read):
         return True
     others = [one for one in scene.project.classes.values() if one is not owner and "__getitem__" in one.methods]
-    return not read and not others
+    return not read and not others and not (training and all(map(_reads_torchvision, training)))
+
+
+def _reads_torchvision(loader: Loader) -> bool:
+    """Whether its samples are of a dataset that torchvision has."""
+    names = [source.name(call.func) for source, call in loader.made]
+    return bool(names) and all(name.startswith("torchvision.datasets.") for name in names)
 
 
 def _is_used_by(scene: Scene, call: ast.Call, owner: Class, made: Class) -> bool:

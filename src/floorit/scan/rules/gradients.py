@@ -89,9 +89,13 @@ def _gives_loss(loop: ast.For, call: ast.Call) -> bool:
 
 def _goes_back(scene: Scene, call: ast.Call) -> bool:
     """Also `optimizer.step(loss)`, which does both."""
-    if last_word(call.func) in BACKWARD or scene.name(call.func) == "torch.autograd.grad":
+    if _is_backward(scene.source, call):
         return True
     return last_word(call.func) == "step" and any("loss" in last_word(given) for given in call.args)
+
+
+def _is_backward(source: Source, call: ast.Call) -> bool:
+    return last_word(call.func) in BACKWARD or source.name(call.func) == "torch.autograd.grad"
 
 
 def _grows(scene: Scene) -> Iterator[Match]:
@@ -158,8 +162,18 @@ def _evaluates(scene: Scene) -> Iterator[Match]:
         loop = _loop_after(scene, call, name)
         if loop is None or _names_any(inside or scene.source.tree, _SWITCHES) or _names_any(loop, _USES):
             continue
+        if _calls_what_goes_back(scene, loop):
+            continue
         if not _is_volatile(loop) and (inside is None or not _is_spared(scene, inside, _HOPS)):
             yield Match(loop)
+
+
+def _calls_what_goes_back(scene: Scene, loop: ast.For) -> bool:
+    """Whether it needs gradients in what it calls: to attack the model, say."""
+    calls = (part for part in ast.walk(loop) if isinstance(part, ast.Call))
+    called = [one for call in calls for one in scene.project.called(scene.source, call)]
+    further = [one for first in called for call in first.calls for one in scene.project.called(first.source, call)]
+    return any(_is_backward(one.source, call) for one in (*called, *further) for call in one.calls)
 
 
 def _is_volatile(loop: ast.For) -> bool:

@@ -10,7 +10,7 @@ from floorit.scan.heat import Place
 from floorit.scan.project import OF_TENSORS
 from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.rules.blocking import WAITS
-from floorit.scan.source import is_constant, last_word
+from floorit.scan.source import Source, is_constant, last_word
 
 _BARS = ("set_postfix", "set_postfix_str", "set_description", "set_description_str")
 _LEVELS = ("info", "warning", "error", "critical", "log")
@@ -22,6 +22,7 @@ _COMPARES = ("torch.equal", "torch.allclose")
 _HOPS = 5  # from a name to what it is set to, which may have the same name in it
 _MEASURED = ("torch.nonzero", "torch.argwhere", "torch.unique", "torch.masked_select", "torch.unique_consecutive")
 _MEASURED_METHODS = ("nonzero", "argwhere", "unique", "masked_select", "unique_consecutive")
+_RESHAPES = frozenset("view reshape repeat expand expand_as unsqueeze squeeze flatten contiguous".split())
 # What makes a mask of tensors.
 _TESTS = frozenset("isnan isinf isfinite logical_and logical_or logical_not eq ne gt lt ge le bool".split())
 
@@ -192,24 +193,36 @@ def _measured_by(scene: Scene, call: ast.Call) -> ast.expr | None:
 
 def _is_masked(scene: Scene, subscript: ast.Subscript) -> bool:
     indices = subscript.slice.elts if isinstance(subscript.slice, ast.Tuple) else [subscript.slice]
-    return any(_is_mask(scene, index) for index in indices) and scene.kinds.may_be_on_device(
+    return any(_is_mask(scene, scene.source, index) for index in indices) and scene.kinds.may_be_on_device(
         scene.source, subscript.value
     )
 
 
-def _is_mask(scene: Scene, node: ast.expr, hops: int = _HOPS) -> bool:
+def _is_mask(scene: Scene, source: Source, node: ast.expr, hops: int = _HOPS) -> bool:
     if isinstance(node, ast.Name):
-        made = scene.project.assigned(scene.source, node, node.id) if hops > 0 else None
-        return made is not None and not isinstance(made, ast.Name) and _is_mask(scene, made, hops - 1)
+        made = scene.project.assigned(source, node, node.id) if hops > 0 else None
+        return made is not None and not isinstance(made, ast.Name) and _is_mask(scene, source, made, hops - 1)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
-        return _is_mask(scene, node.operand, hops)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
-        return _is_mask(scene, node.left, hops) or _is_mask(scene, node.right, hops)
+        return _is_mask(scene, source, node.operand, hops)
+    if isinstance(node, ast.BinOp):
+        parts = (_is_mask(scene, source, part, hops) for part in (node.left, node.right))
+        if isinstance(node.op, ast.Mult):
+            return all(parts)
+        return isinstance(node.op, (ast.BitAnd, ast.BitOr)) and any(parts)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("all", "any"):
         has_dimension = bool(node.args or node.keywords)
-        return has_dimension and _is_mask(scene, node.func.value, hops)
+        return has_dimension and _is_mask(scene, source, node.func.value, hops)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _RESHAPES:
+        return _is_mask(scene, source, node.func.value, hops)
     is_test = isinstance(node, ast.Compare) or (isinstance(node, ast.Call) and last_word(node.func) in _TESTS)
-    return is_test and scene.kinds.is_on_device(scene.source, node)
+    return (is_test and scene.kinds.is_on_device(source, node)) or _returns_mask(scene, source, node, hops)
+
+
+def _returns_mask(scene: Scene, source: Source, node: ast.expr, hops: int) -> bool:
+    """`hardest(losses, labels)`, a function of the project that returns `(labels > 0) | (losses > 9)`."""
+    found = scene.project.called(source, node) if isinstance(node, ast.Call) and hops > 0 else []
+    is_function = len(found) == 1 and found[0].owner is None and bool(found[0].returns)
+    return is_function and all(_is_mask(scene, found[0].source, one, hops - 1) for one in found[0].returns)
 
 
 RULES = (

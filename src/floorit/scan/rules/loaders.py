@@ -145,6 +145,8 @@ def _no_pin(scene: Scene) -> Iterator[Match]:
             continue  # pinned wherever there is a GPU
         if not is_off or not any(program.uses_gpu for program in loader.programs) or _is_on_device(scene, loader):
             continue
+        if loader.has_nothing_to_pin:
+            continue
         if loader.workers == 0:
             continue  # it would be one more copy in the training process
         if any(program.first(_made_anew) is not None for program in loader.programs):

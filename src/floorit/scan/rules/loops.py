@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from floorit.scan.heat import Place
 from floorit.scan.kinds import Kind
-from floorit.scan.project import OF_TENSORS
+from floorit.scan.project import OF_TENSORS, Class
 from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.source import dotted, last_word
 
@@ -44,7 +44,7 @@ def _in_steps(scene: Scene) -> Iterator[Match]:
         loop = _over_parts(scene, node)
         if loop is None or not (_computes(scene, loop) or _visits_pixels(node)):
             continue
-        if not _carries(loop.node) and not _goes_through_layers(scene, loop):
+        if not _carries(loop.node) and not _goes_through_layers(scene, loop) and not _calls_own_operation(scene, node):
             covered.add(node)
             yield Match(node)
 
@@ -208,6 +208,21 @@ def _goes_through_layers(scene: Scene, loop: _Loop) -> bool:
         and loop.counter in _indices(part.func)
         for part in _inside(loop.node)
     )
+
+
+def _calls_own_operation(scene: Scene, node: ast.For) -> bool:
+    """Whether a turn calls an operation that the project has written itself, for one sample: `Pooling.apply(x[i])`."""
+    calls = [part for part in _inside(node) if isinstance(part, ast.Call)]
+    called = [function for call in calls for function in scene.project.called(scene.source, call)]
+    applied = [(scene.source, call) for call in calls]
+    applied += [(function.source, call) for function in called for call in function.calls]
+    owners = (
+        scene.project.find(source, source.name(call.func.value))
+        for source, call in applied
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "apply"
+    )
+    families = (scene.project.ancestors(owner) for owner in owners if isinstance(owner, Class))
+    return any(name.split(".")[-1] == "Function" for names in families for name in names)
 
 
 def _inside(node: ast.For) -> Iterator[ast.AST]:

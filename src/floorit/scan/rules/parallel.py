@@ -28,7 +28,7 @@ def _data_parallel(scene: Scene) -> Iterator[Match]:
     for call in scene.calls(Place.ONCE):
         if scene.name(call.func) not in _DATA_PARALLEL or not scene.settings.is_reached(scene.source, call):
             continue
-        is_of_one = _is_over_one(scene, call) or _sees_one(scene) or _is_left(scene, call)
+        is_of_one = _is_over_one(scene, call) or _sees_one(scene, call) or _is_left(scene, call)
         if not is_of_one and not _is_asked_for(scene, call) and not _evaluates(scene, call):
             yield Match(call)
             return
@@ -56,9 +56,9 @@ def _is_made_of_one(scene: Scene, name: ast.Name) -> bool:
     )
 
 
-def _sees_one(scene: Scene) -> bool:
+def _sees_one(scene: Scene, call: ast.Call) -> bool:
     """Whether its programs let themselves see one GPU, by `os.environ["CUDA_VISIBLE_DEVICES"] = args.gpu`, of which the
-    default names one, and no command line of the project's pages and scripts more."""
+    default names one, and no command line of the project's pages and scripts more, but for DDP."""
     sources = scene.programs.beside(scene.source)
     sets = [
         (source, assignment)
@@ -67,7 +67,17 @@ def _sees_one(scene: Scene) -> bool:
         for assignment in source.all(ast.Assign)
         if _sets_visible(assignment) and scene.settings.is_reached(source, assignment)
     ]
-    return bool(sets) and all(_names_one(scene, source, assignment.value) for source, assignment in sets)
+    others = list(_lead_to_ddp(scene, call))
+    return bool(sets) and all(_names_one(scene, source, assignment.value, others) for source, assignment in sets)
+
+
+def _lead_to_ddp(scene: Scene, call: ast.Call) -> Iterator[str]:
+    """The settings that are asked for DDP in its place: `if args.distributed: DDP(model) else: DataParallel(model)`."""
+    for here in scene.source.around(call):
+        if isinstance(here, ast.If) and isinstance(here.test, ast.Attribute):
+            parts = (part for statement in here.body for part in ast.walk(statement) if isinstance(part, ast.Call))
+            if any(last_word(part.func) in (_DDP, "DDP") for part in parts):
+                yield here.test.attr
 
 
 def _is_left(scene: Scene, call: ast.Call) -> bool:
@@ -116,13 +126,13 @@ def _sets_visible(assignment: ast.Assign) -> bool:
     return isinstance(target, ast.Subscript) and is_constant(target.slice, _VISIBLE)
 
 
-def _names_one(scene: Scene, source: Source, node: ast.expr) -> bool:
+def _names_one(scene: Scene, source: Source, node: ast.expr, others: list[str]) -> bool:
     while isinstance(node, ast.Call) and last_word(node.func) == "str" and node.args:
         node = node.args[0]
     options = scene.project.entries.options.get(last_word(node), [])
     own: list[object] = [option.value for option in options if option.path == source.path]
     values = own or [scene.settings.value(source, node)]
-    given = scene.project.commands.given(last_word(node)) if options else []
+    given = scene.project.commands.given(last_word(node), others) if options else []
     return all(isinstance(value, (str, int)) and "," not in str(value) for value in (*values, *given))
 
 

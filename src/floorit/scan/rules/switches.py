@@ -120,7 +120,8 @@ def _profiler(scene: Scene) -> Iterator[Match]:
 
 def _sleeps(scene: Scene) -> Iterator[Match]:
     for call in scene.calls(Place.STEP):
-        if scene.name(call.func) == "time.sleep" and not _is_polling(scene, call):
+        is_meant = scene.name(call.func) == "time.sleep" and not _is_polling(scene, call)
+        if is_meant and (scene.asked or scene.heat.is_surely_in_step(scene.source, call)):
             yield Match(call, edits=scene.taken_out(call))
 
 

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
+from floorit.scan.project import Class
 from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.source import argument, dotted, has_stars, is_constant, last_word
 
@@ -53,10 +54,25 @@ def _is_log(scene: Scene, call: ast.Call) -> bool:
         return False
     owner, method = last_word(call.func.value), call.func.attr
     if _ADDS.fullmatch(method):
-        return any(one.fullmatch(owner) for one in (_WRITER, _LOGGER)) or owner == "experiment"
+        is_writer = any(one.fullmatch(owner) for one in (_WRITER, _LOGGER)) or owner == "experiment"
+        return is_writer and not _is_switched_off(scene, call.func.value)
     if method in _LEVELS:
         return bool(_LOGGER.fullmatch(owner))
     return method in ("log", "print") and dotted(call.func.value) != "self" and bool(_TRACKER.fullmatch(owner))
+
+
+def _is_switched_off(scene: Scene, writer: ast.expr) -> bool:
+    """Whether it is one of the project's own, made with a setting that says no: `Board(path, cfg["tensorboard"])`."""
+    source, made = scene.source, scene.project.set_once(scene.source, writer, last_word(writer))
+    if isinstance(writer, ast.Attribute):
+        owner = scene.project.class_of(source, writer.value)
+        family = scene.project.family(owner) if owner is not None else ()
+        maker = next((one for one in family if writer.attr in one.attributes), None)
+        source, made = (maker.source, maker.attributes[writer.attr]) if maker is not None else (source, None)
+    if not isinstance(made, ast.Call) or not isinstance(scene.project.find(source, source.name(made.func)), Class):
+        return False
+    given = (*made.args, *(keyword.value for keyword in made.keywords))
+    return any(scene.settings.value(source, one) is False for one in given if not isinstance(one, ast.Constant))
 
 
 def _is_bar(call: ast.Call) -> bool:

@@ -1,0 +1,16 @@
+"""The mean is begun in the first step of an epoch."""
+
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    mean = None
+    for step in range(200):
+        loss = model(torch.randn(8, 4, device="cuda")).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        if mean is None:
+            mean = loss.item()

@@ -1,0 +1,12 @@
+"""One of two programs, each with a model of its own; this one's is deep."""
+
+import argparse
+
+from models import make, train
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", default="deep", choices=("dense", "wide", "deep"))
+    parser.add_argument("--device", default="cuda")
+    args = parser.parse_args()
+    train(make(args), args.device)

@@ -1,0 +1,24 @@
+"""Of its classes the one is made that a file of settings names."""
+
+import sys
+
+from torch import nn
+
+
+class Squared(nn.Module):
+    def forward(self, x):
+        self.last = x.square().mean().item()
+        return x.square().mean()
+
+
+class Absolute(nn.Module):
+    def forward(self, x):
+        return x.abs().mean()
+
+
+class Builder:
+    def __init__(self, kind):
+        self.kind = kind
+
+    def build(self):
+        return getattr(sys.modules[__name__], self.kind)()
