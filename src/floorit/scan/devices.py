@@ -87,7 +87,6 @@ class Devices:
 
     def _attribute(self, source: Source, node: ast.Attribute | ast.Subscript, hops: int) -> object:
         if is_own(node):
-            assert isinstance(node, ast.Attribute)
             return self._own(source, node, hops)
         path, entries = path_of(node), self._project.entries
         if len(path) != 1:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from floorit.scan.entries import HOLDER, path_of
-from floorit.scan.project import Class, Project
+from floorit.scan.project import Class, Project, is_own
 from floorit.scan.source import Source, dotted, last_word
 
 ALL = ""  # the word for settings as a whole, others being those of a section
@@ -70,7 +70,7 @@ def _settings(project: Project, source: Source, node: ast.AST, hops: int = _HOPS
             node = node.func.value
         else:
             return None
-    if isinstance(node, ast.Attribute) and dotted(node.value) == "self" and HOLDER.fullmatch(node.attr):
+    if is_own(node) and HOLDER.fullmatch(node.attr):
         owner = next((project.classes[here] for here in source.around(node) if isinstance(here, ast.ClassDef)), None)
         made = owner.attributes.get(node.attr) if owner is not None else None
         return ALL if _are_settings(project, source, made, hops) else None

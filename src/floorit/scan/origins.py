@@ -9,9 +9,9 @@ from floorit.declared import Control, Value
 from floorit.scan.entries import path_of
 from floorit.scan.heat import Heat
 from floorit.scan.options import Entry, plain
-from floorit.scan.project import Function, Project
+from floorit.scan.project import Function, Project, is_own
 from floorit.scan.settings import parameters
-from floorit.scan.source import Source, argument, dotted, last_word
+from floorit.scan.source import Source, argument, last_word
 
 _HOPS = 6  # from a name to what it was set to, and so on
 _SAME = ("int", "float", "str", "max", "min")  # what comes out of them is what went in
@@ -66,7 +66,7 @@ class Origins:
             yield from self._of(function.source, parameters(function)[name], name, hops)
 
     def _of_attribute(self, source: Source, node: ast.Attribute, hops: int) -> Iterator[Control]:
-        owner = self._project.class_of(source, node.value) if dotted(node.value) == "self" else None
+        owner = self._project.class_of(source, node.value) if is_own(node) else None
         family = self._project.family(owner) if owner is not None else ()
         made = next((one for one in family if node.attr in one.attributes), None)
         if made is not None:

@@ -247,7 +247,7 @@ class Project:
 
     def _left_to_heirs(self, source: Source, node: ast.AST) -> list[Function]:
         """The methods that `self.name` may be where only classes that inherit from its own have it."""
-        owner = self._enclosing(source, node) if isinstance(node, ast.Attribute) and is_own(node) else None
+        owner = self._enclosing(source, node) if is_own(node) else None
         heirs = self.descendants(owner) if owner is not None else []
         return [heir.methods[last_word(node)] for heir in heirs if last_word(node) in heir.methods]
 
@@ -284,7 +284,7 @@ class Project:
     def _is_foreign(self, source: Source, node: ast.AST, hops: int = _HOPS) -> bool:
         """Whether an object comes out of a library, or is Python's own: `torch.randn(3)`, `", "`."""
         while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
-            if isinstance(node, ast.Attribute) and is_own(node):
+            if is_own(node):
                 owner = self._enclosing(source, node)
                 return owner is not None and self._comes_from_outside(
                     owner.source, self._attribute(owner, node.attr), hops

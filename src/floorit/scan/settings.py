@@ -14,7 +14,7 @@ from floorit.scan.entries import path_of
 from floorit.scan.guards import evaluates
 from floorit.scan.heat import Heat
 from floorit.scan.options import Entry
-from floorit.scan.project import Function, Project
+from floorit.scan.project import Function, Project, is_own
 from floorit.scan.source import Source, argument, dotted, has_stars, is_constant, last_word
 
 _HOPS = 10  # from a name to what it was set to, and so on
@@ -294,7 +294,7 @@ class Settings:
         return self.value(function.source, default, 1)
 
     def _attribute(self, source: Source, node: ast.Attribute, hops: int) -> object:
-        if dotted(node.value) == "self":
+        if is_own(node):
             owner = self._project.class_of(source, node.value)
             if owner is not None:
                 made = [one for one in self._project.family(owner) if node.attr in one.attributes]
