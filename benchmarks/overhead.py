@@ -37,7 +37,8 @@ STEP = Path(__file__).with_name("step.py")
 SAMPLER = Path(__file__).with_name("sampler.py")
 FLOORIT = [sys.executable, "-m", "floorit"]
 BARE, AGAIN, RECORDED, SAMPLED, PROFILED = "bare", "bare (A/A)", "floorit run", "bare, sampled", "torch.profiler"
-ARMS = (BARE, AGAIN, RECORDED, SAMPLED, PROFILED)
+WINDOWLESS = "floorit run --no-window"
+ARMS = (BARE, AGAIN, RECORDED, WINDOWLESS, SAMPLED, PROFILED)
 PROMISED = (RECORDED, SAMPLED)
 SIZES = (1, 5, 50)
 WARM_UP = 6.0  # seconds that all arms train first, at the same time: in them fall the windows, which come once in a run
@@ -93,6 +94,7 @@ def arguments():
     )
     parser.add_argument("--profiled-rounds", type=int, metavar="N", help="those in which torch.profiler takes part")
     parser.add_argument("--sampling", action="store_true", help="what sampling the machine costs, and nothing else")
+    parser.add_argument("--windowless", action="store_true", help="an arm that records without the kernel window, too")
     parser.add_argument("--one-thread", action="store_true", help="no thread in the bare program but its main one")
     parser.add_argument("--quick", action="store_true", help="3 rounds of 10 turns")
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="let no turns begin later")
@@ -120,8 +122,9 @@ class Arm:
             command.append("--one-thread")
         if name == PROFILED:
             command.append("--profiler")
-        if name == RECORDED:
-            command = [*FLOORIT, "run", "--quiet", "--out", str(folder / "run"), *command]
+        if name in (RECORDED, WINDOWLESS):
+            more = ["--no-window"] if name == WINDOWLESS else []
+            command = [*FLOORIT, "run", "--quiet", "--out", str(folder / f"run{len(more)}"), *more, *command]
         self._stderr = (folder / f"{ARMS.index(name)}.txt").open("w+")
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, text=True, env=environment()
@@ -209,8 +212,10 @@ def measure(options, end, gpu, number):
 
 def taking_part(options):
     """The arms, with torch.profiler only where a round has it."""
-    without = {RECORDED if options.sampling else SAMPLED} | (set() if options.profiled_rounds else {PROFILED})
-    return [arm for arm in ARMS if arm not in without]
+    if options.sampling:
+        return [BARE, AGAIN, SAMPLED]
+    asked = {WINDOWLESS: options.windowless, SAMPLED: False, PROFILED: options.profiled_rounds}
+    return [arm for arm in ARMS if asked.get(arm, True)]
 
 
 def steps_in(seconds, size, options):

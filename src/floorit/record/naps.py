@@ -31,12 +31,13 @@ from .wire import (
     WITH_GRAD,
 )
 
-SHORT = 10e6  # nanoseconds: hooks are not felt in a longer step
+SHORT = 20e6  # nanoseconds: of a longer step, hooks are less than 1 %
 ALIKE = 300  # steps, before it first naps; twice as many after each surprise
 AWAKE = 3  # steps that are looked at closely between two naps
 # Steps that a nap is to last, at first and at most, and which share of all that were napped through: going to sleep and
 # waking up cost some too, but in a short run the steps that are looked at must not be too few.
-NAP = (30, 200, 0.1)
+NAP = (30, 400, 0.1)
+LONGEST = 2.0  # seconds
 BETWEEN = 1  # the same where a pass over data has ended: by then it is known whether the next one trains
 # A step that is so many times as long as others, and as many nanoseconds, may hide what has not been seen before.
 LONG, LONG_AT_LEAST = 20, 10**8
@@ -149,8 +150,10 @@ class Naps:
 
     def seconds(self):
         """How long a nap is to last; 0 where there are none."""
-        first, longest, share = NAP
-        return min(max(share * self._napped, first), longest) * self._mean * 1e-9 if self.is_regular else 0.0
+        if not self.is_regular:
+            return 0.0
+        first, most, share = NAP
+        return min(min(max(share * self._napped, first), most) * self._mean * 1e-9, LONGEST)
 
     def call(self):
         """Wake at the next border. Nanoseconds after which it is awake for sure, and until it naps again."""

@@ -113,8 +113,7 @@ class Sampler:
             self._writer.note("missing", what="stack samples", reason=repr(error))
 
     def _next_look(self):
-        _, longest, _ = LOOKS
-        between = max(self._period(*LOOKS), min(self._log.naps.seconds(), longest))
+        between = max(self._period(*LOOKS), self._log.naps.seconds())
         return perf_counter() + between * (0.5 + self._random.random())
 
     def _next_flush(self):
