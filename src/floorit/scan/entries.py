@@ -80,8 +80,8 @@ class Entries:
         for source in self._sources:
             for statement in source.all(ast.Assign):
                 for target in statement.targets:
-                    path = path_of(target)
-                    if len(path) == 1 and not isinstance(target, ast.Name) and is_certain(source, statement):
+                    path = path_of(target) if not isinstance(target, ast.Name) else ()
+                    if len(path) == 1 and is_certain(source, statement):
                         found[path[0]].append((source, statement))
         return found
 

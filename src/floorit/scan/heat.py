@@ -405,7 +405,7 @@ class Heat:
             elif "__call__" in owner.methods and _is_transform(project, owner):
                 yield owner.methods["__call__"]
         for source in project.sources:
-            for call in source.all(ast.Call):
+            for call in source.all(ast.Call) if _COLLATES in source.words else ():
                 given = argument(call, _COLLATES)
                 if isinstance(given, (ast.Name, ast.Attribute)):
                     yield from project.called(source, _call_of(given))

@@ -49,7 +49,8 @@ class Settings:
         self._sources = {source.path: source for source in project.sources}
         self._reached: dict[Source, frozenset[Source]] = {}
         self._given_as: dict[tuple[Function, str, int], object] = {}
-        self._handed = {name for source in project.sources for name in _handed(source)}  # functions, among others
+        names = {function.name for function in project.functions.values()}
+        self._handed = {name for source in project.sources for name in _handed(source, names)}
 
     def value(self, source: Source, node: ast.AST | None, hops: int = _HOPS) -> object:
         """What an expression is worth in a run that is given no options; UNKNOWN where the text does not tell."""
@@ -528,10 +529,12 @@ def _asks_itself(test: ast.expr) -> bool:
     return dotted(asked).startswith("self.")
 
 
-def _handed(source: Source) -> Iterator[str]:
-    """Names that are read and not called: `spawn(run, nprocs=4)`, `{"gat": make_gat}`."""
+def _handed(source: Source, names: set[str]) -> Iterator[str]:
+    """Those of these names that are read and not called: `spawn(run, nprocs=4)`, `{"gat": make_gat}`."""
     parents = source.parents
-    for node in source.all(ast.Name, ast.Attribute):
+    nodes: list[ast.AST] = [node for node in source.all(ast.Name) if node.id in names]
+    nodes += [node for node in source.all(ast.Attribute) if node.attr in names]
+    for node in nodes:
         around = parents[node]
         if not isinstance(around, ast.Attribute) and not (isinstance(around, ast.Call) and around.func is node):
             yield last_word(node)

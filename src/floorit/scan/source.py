@@ -9,7 +9,7 @@ import tokenize
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -165,8 +165,12 @@ class Source(File):
     def names(self, pattern: re.Pattern[str]) -> bool:
         """Whether any name in it is all of what a pattern describes."""
         if pattern not in self._named:
-            self._named[pattern] = any(pattern.fullmatch(word) for word in self.words)
+            self._named[pattern] = any(map(_fitting(pattern).__getitem__, self.words))
         return self._named[pattern]
+
+    def may_say(self, text: str) -> bool:
+        """Whether a text may stand in the code."""
+        return text in self.words or len(text) > _SHORT
 
     def functions(self) -> Iterator[FunctionNode]:
         """Every function, method and lambda."""
@@ -263,6 +267,21 @@ def is_constant(node: ast.AST | None, *values: object) -> bool:
     return isinstance(node, ast.Constant) and any(
         node.value is v or (node.value == v and type(node.value) is type(v)) for v in values
     )
+
+
+class _Fitting(dict[str, bool]):
+    """Whether words are all of what a pattern describes: most of them are in many files."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        super().__init__()
+        self._pattern = pattern
+
+    def __missing__(self, word: str) -> bool:
+        self[word] = found = self._pattern.fullmatch(word) is not None
+        return found
+
+
+_fitting = cache(_Fitting)
 
 
 def _is_starred(node: ast.AST) -> bool:

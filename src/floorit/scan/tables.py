@@ -35,6 +35,8 @@ class Tables:
         self._project, self._settings, self._programs = project, settings, programs
         self._known: dict[Class | Function, bool] = {}
         self._written: dict[str, bool] = {}  # of the last word of a file or package
+        self._mentions: dict[str, list[_Mention]] = {}
+        self._texts: dict[str, bool] = {}
 
     def leave_out(self, owner: Class | Function) -> bool:
         """Whether nothing names a class, or one that inherits from it, or a function, but as another entry of a table
@@ -47,7 +49,7 @@ class Tables:
         if isinstance(owner, Function):
             return self._is_function_out(owner, asked | {owner})
         kin = self._project.descendants(owner)
-        if any(_is_registered(one) or one.name in self._texts or self._may_be_looked_up(one) for one in kin):
+        if any(_is_registered(one) or self._is_text(one.name) or self._may_be_looked_up(one) for one in kin):
             return False
         mentions = [mention for one in kin for mention in self._live_mentions(one, kin)]
         names = {one.name for one in kin}
@@ -58,7 +60,7 @@ class Tables:
 
     def _is_function_out(self, function: Function, asked: frozenset[Class | Function]) -> bool:
         """Of one that stands in a file by itself."""
-        is_text = function.name in self._texts and not trains(function.name)  # split="train"
+        is_text = self._is_text(function.name) and not trains(function.name)  # split="train"
         if function.decorators or function.name == "main" or is_text:
             return False
         called = (call.func for call in function.source.all(ast.Call))
@@ -66,7 +68,7 @@ class Tables:
             return False
         mentions = (
             (source, node)
-            for source, node in self._mentions.get(function.name, ())
+            for source, node in self._mentions_of(function.name)
             if function.node not in source.around(node) and self._project.find(source, source.name(node)) is function
         )
         return all(self._is_in_vain(*mention, {function.name}, asked) for mention in mentions)
@@ -78,7 +80,7 @@ class Tables:
         heirs = [one for one in self._project.descendants(owner) if one is not owner] if owner is not None else []
         if owner is None or not heirs or any(self._project.method(one, function.name) is function for one in heirs):
             return False
-        if _is_registered(owner) or owner.name in self._texts or self._may_be_looked_up(owner):
+        if _is_registered(owner) or self._is_text(owner.name) or self._may_be_looked_up(owner):
             return False
         called = (call.func for one in heirs for method in one.methods.values() for call in method.calls)
         is_called = any(isinstance(one, ast.Attribute) and _is_above(one, owner, function) for one in called)
@@ -87,7 +89,7 @@ class Tables:
     def _live_mentions(self, one: Class, kin: list[Class]) -> Iterator[_Mention]:
         """Where a class is named, and not only described, or by itself or its kin."""
         nodes = {other.node for other in kin}
-        for source, node in self._mentions.get(one.name, ()):
+        for source, node in self._mentions_of(one.name):
             found = self._project.find(source, source.name(node))
             is_namesake = isinstance(found, Class) and found not in kin
             if not is_namesake and not _is_described(source, node) and nodes.isdisjoint(source.around(node)):
@@ -185,7 +187,7 @@ class Tables:
 
     def _is_written(self, name: str) -> bool:
         """Whether something that comes with the project names it by a text: settings, commands, code."""
-        return name in self._configured or name in self._texts or self._project.commands.name(name)
+        return name in self._configured or self._is_text(name) or self._project.commands.name(name)
 
     def _has_written(self, word: str) -> bool:
         """Whether a value in files of settings is the name of something that a file or package has: of what is chosen
@@ -235,36 +237,41 @@ class Tables:
         is_known = len(found) == len(self._project.entries.values_of(source, name))
         return [*found, *self._project.commands.given(path_of(name)[-1])] if found and is_known else []
 
-    @cached_property
-    def _texts(self) -> set[str]:
-        """Texts that may be the name of a class or function; not the keys of tables, which are looked at one by one,
-        nor what a file lets others import."""
-        found: set[str] = set()
-        for source in self._project.sources:
-            left_out = {key for table in source.all(ast.Dict) for key in table.keys} | set(_exported(source))
-            texts = (c for c in source.all(ast.Constant) if isinstance(c.value, str) and c.value.isidentifier())
-            found.update(str(text.value) for text in texts if text not in left_out)
-            found.update(text for _, name in _lookups(source) for text in self._named_by(source, name))
-        return found
+    def _is_text(self, name: str) -> bool:
+        """Whether a text is the name of a class or function, or may be; not the keys of tables, which are looked at one
+        by one, nor what a file lets others import."""
+        if name not in self._texts:
+            sources = (source for source in self._project.sources if source.may_say(name))
+            self._texts[name] = name in self._given or any(_says(source, name) for source in sources)
+        return self._texts[name]
 
     @cached_property
-    def _mentions(self) -> dict[str, list[_Mention]]:
-        names = {one.name for one in self._project.classes.values()}
-        names |= {one.name for one in self._project.functions.values() if one.owner is None}
-        found: dict[str, list[_Mention]] = defaultdict(list)
-        for source in self._project.sources:
-            if names.isdisjoint(source.words):
-                continue
-            meant: dict[str, set[str]] = {}
-            for name in source.all(ast.Name):
-                if name.id not in meant:
-                    meant[name.id] = {name.id, source.name(name).split(".")[-1]} & names  # from .model import DDPM as M
-                for one in meant[name.id]:
-                    found[one].append((source, name))
-            for attribute in source.all(ast.Attribute):
-                if attribute.attr in names:
-                    found[attribute.attr].append((source, attribute))
-        return found
+    def _given(self) -> set[str]:
+        """The names by which something is looked up."""
+        lookups = ((source, name) for source in self._project.sources for _, name in _lookups(source))
+        return {text for source, name in lookups for text in self._named_by(source, name)}
+
+    def _mentions_of(self, name: str) -> list[_Mention]:
+        """Where the code names a class or function."""
+        if name not in self._mentions:
+            sources = (source for source in self._project.sources if name in source.words)
+            self._mentions[name] = [(source, node) for source in sources for node in _naming(source, name)]
+        return self._mentions[name]
+
+
+def _naming(source: Source, name: str) -> Iterator[ast.Name | ast.Attribute]:
+    """The nodes that name something, also as what it was imported as: from .model import DDPM as M"""
+    here = {name, *(local for local, full in source.imports.items() if full.rpartition(".")[2] == name)}
+    yield from (node for node in source.all(ast.Name) if node.id in here)
+    yield from (node for node in source.all(ast.Attribute) if node.attr == name)
+
+
+def _says(source: Source, name: str) -> bool:
+    texts = [constant for constant in source.all(ast.Constant) if constant.value == name]
+    if not texts:
+        return False
+    left_out = {key for table in source.all(ast.Dict) for key in table.keys}.union(_exported(source))
+    return not left_out.issuperset(texts)
 
 
 def _exported(source: Source) -> Iterator[ast.AST]:
