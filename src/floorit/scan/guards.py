@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Set
-from enum import Enum
+from enum import IntEnum
 from functools import cache
 from typing import Protocol, TypeAlias
 
@@ -70,7 +70,7 @@ def branches_around(source: Source, node: ast.AST, until: ast.AST | None) -> Ite
         before = here
 
 
-class When(Enum):
+class When(IntEnum):
     """When a branch is taken, of those times at which the `if` is reached."""
 
     ALWAYS = 0
@@ -420,7 +420,7 @@ def _unless_left(block: ast.If, values: Values) -> When:
         block = block.orelse[0]
         times.append(branches(block.test, values)[0])
     is_left = bool(block.orelse) and isinstance(block.orelse[-1], _ENDS)
-    return min(times, key=lambda when: when.value) if is_left else When.ALWAYS
+    return min(times) if is_left else When.ALWAYS
 
 
 def spares_gradients(source: Source, node: ast.expr) -> bool:
@@ -475,7 +475,7 @@ def _words_of(name: str) -> tuple[str, ...]:
 
 def _most(times: list[When]) -> When:
     """When something is reached that needs all of these."""
-    return max(times, key=lambda when: when.value)
+    return max(times)
 
 
 def _least(times: list[When]) -> When:

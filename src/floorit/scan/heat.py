@@ -99,9 +99,11 @@ class Heat:
         self.callers: dict[Function, list[tuple[Source, ast.Call]]] = {}
         self.made: dict[Class, list[tuple[Source, ast.Call]]] = {}  # the calls that make one
         self._places: dict[ast.AST, Place] = {}
+        self._times: dict[tuple[ast.AST, ast.AST], When] = {}  # of a statement in a loop or function
         self._find_loops()
         self._spread()
         self._places.clear()  # of what was asked before all was known
+        self._times.clear()
 
     @property
     def trains(self) -> bool:
@@ -119,8 +121,22 @@ class Heat:
         root, place = self._root(source, node)
         if root is None:
             return place
-        when = max((w.value for w in self.conditions(source, node, root)), default=0)
-        return {When.ALWAYS: place, When.SELDOM: Place.SELDOM, When.EVALUATING: Place.EVALUATION}[When(when)]
+        when = self._when(source, node, root)
+        return place if when is When.ALWAYS else Place.SELDOM if when is When.SELDOM else Place.EVALUATION
+
+    def _when(self, source: Source, node: ast.AST, root: ast.AST) -> When:
+        """How seldom a node is reached each time that a loop or function around it runs; worked out once for all that
+        stands in a statement."""
+        statement = root if isinstance(root, ast.Lambda) else source.statement(node)
+        if node is not statement:
+            inside = self._most(source, node, statement)
+            return inside if statement is root else max(inside, self._when(source, statement, root))
+        if (statement, root) not in self._times:
+            self._times[statement, root] = self._most(source, statement, root)
+        return self._times[statement, root]
+
+    def _most(self, source: Source, node: ast.AST, until: ast.AST) -> When:
+        return max(self.conditions(source, node, until), default=When.ALWAYS)
 
     def conditions(self, source: Source, node: ast.AST, until: ast.AST) -> Iterator[When]:
         """What stands between a node and something around it, as the project's settings have it."""

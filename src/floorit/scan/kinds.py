@@ -151,10 +151,8 @@ class Kinds:
     def trains_on_host(self, source: Source) -> bool:
         """Whether a file is a program of its own that never speaks of a GPU."""
         if source not in self._on_host:
-            speaks = _SPEAKS_OF_GPU.search(source.text) is not None
-            loops: tuple[type[ast.stmt], ...] = (ast.For, ast.While)
-            has_loop = any(node in self._heat.loops for node in source.all(*loops))
-            self._on_host[source] = not speaks and has_loop and not self._project.imported(source)
+            is_program = bool(self._heat.loops_of(source)) and not self._project.imported(source)
+            self._on_host[source] = is_program and _SPEAKS_OF_GPU.search(source.text) is None
         return self._on_host[source]
 
     def is_on_device(self, source: Source, node: ast.AST) -> bool:

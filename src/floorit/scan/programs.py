@@ -189,9 +189,9 @@ class Programs:
             for entry, reached in entries
             if not heat.loops_of(entry) or any(source.names(_LEARNS) for source in reached or everything)
         ]  # others only show a schedule
-        files = _Files(project.sources, heat)
+        self._files = _Files(project.sources, heat)
         self.all = [
-            Program(entry, reached or everything, reached is not None, heat, settings, devices, files)
+            Program(entry, reached or everything, reached is not None, heat, settings, devices, self._files)
             for entry, reached in entries
             if (reached or everything) & heat.training
         ]
@@ -205,6 +205,10 @@ class Programs:
         """Those that a file is part of; those that it may be part of, if that is all that is known."""
         found = [] if _is_test(source) else self._of.get(source, [])
         return [program for program in found if program.is_sure] or found
+
+    def has_place(self, source: Source, finder: Finder) -> bool:
+        """Whether something is found in a file, be it the first of a program's or not."""
+        return source in self._files.places(finder)
 
     def beside(self, source: Source) -> frozenset[Source]:
         """The files of all programs that a file is part of."""

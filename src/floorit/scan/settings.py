@@ -49,6 +49,7 @@ class Settings:
         self._sources = {source.path: source for source in project.sources}
         self._reached: dict[Source, frozenset[Source]] = {}
         self._given_as: dict[tuple[Function, str, int], object] = {}
+        self._class_names = {one.name for one in project.classes.values()}
         names = {function.name for function in project.functions.values()}
         self._handed = {name for source in project.sources for name in _handed(source, names)}
 
@@ -209,8 +210,7 @@ class Settings:
         """Whether something names it, or a class from elsewhere, which its own inherits from, may call it."""
         assert function.owner is not None
         above = {name.split(".")[-1] for name in self._project.ancestors(function.owner)}
-        own = {one.name for one in self._project.classes.values()}
-        is_inherited = bool(above - own - _CALL_NOTHING)
+        is_inherited = bool(above - self._class_names - _CALL_NOTHING)
         is_special = function.name.startswith("__") or function.name == "forward"
         return is_special or is_inherited or self._project.is_named(function.name)
 

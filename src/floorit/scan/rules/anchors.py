@@ -22,6 +22,8 @@ _WRAPPERS = ("DistributedDataParallel", "DDP", "DataParallel")
 
 def anchors(scene: Scene, *finders: Finder) -> Iterator[tuple[Program, ast.AST]]:
     """Programs on a GPU whose first line of that sort is in this file: one for each line."""
+    if not any(scene.programs.has_place(scene.source, finder) for finder in finders):
+        return
     seen: set[ast.AST] = set()
     for program in scene.programs.of(scene.source):
         if not program.uses_gpu:

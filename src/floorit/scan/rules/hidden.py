@@ -45,8 +45,9 @@ def _made_text(scene: Scene) -> Iterator[ast.expr]:
     for call in scene.calls(Place.STEP):
         if _makes_text(scene, call) and any(_has_tensor(scene, given) for given in _given(call)):
             yield call
-    for operation in scene.in_step(ast.BinOp):
-        if isinstance(operation.op, ast.Mod) and _is_text(operation.left) and _has_tensor(scene, operation.right):
+    for operation in scene.source.all(ast.BinOp):
+        is_text = isinstance(operation.op, ast.Mod) and _is_text(operation.left)
+        if is_text and scene.heat.is_in_step(scene.source, operation) and _has_tensor(scene, operation.right):
             yield operation
 
 
@@ -177,8 +178,9 @@ def _measured(scene: Scene) -> Iterator[ast.expr]:
         value = _measured_by(scene, call)
         if value is not None and scene.kinds.may_be_on_device(scene.source, value):
             yield call
-    for subscript in scene.in_step(ast.Subscript):
-        if isinstance(subscript.ctx, ast.Load) and _is_masked(scene, subscript):
+    for subscript in scene.source.all(ast.Subscript):
+        may_be = isinstance(subscript.ctx, ast.Load) and not isinstance(subscript.slice, (ast.Constant, ast.Slice))
+        if may_be and scene.heat.is_in_step(scene.source, subscript) and _is_masked(scene, subscript):
             yield subscript
 
 

@@ -50,18 +50,15 @@ def _anomaly(scene: Scene) -> Iterator[Match]:
 
 
 def _deterministic(scene: Scene) -> Iterator[Match]:
-    if not _has_convolutions(scene):
-        return
-    for node in _asked_for(scene):
+    node = next(_asked_for(scene), None)  # a program has it in several lines, for one reason
+    if node is not None and _has_convolutions(scene):
         yield Match(node)
-        return  # a program has it in several lines, for one reason
 
 
 def _asked_for(scene: Scene) -> Iterator[ast.AST]:
     """Lines that ask for deterministic algorithms."""
-    for assignment in scene.source.all(ast.Assign):
-        is_on = _sets(scene, assignment, "deterministic") and _is_on(scene, assignment.value)
-        if is_on and _is_in_force(scene, assignment):
+    for assignment in _setting(scene, "deterministic"):
+        if _is_on(scene, assignment.value) and _is_in_force(scene, assignment):
             yield assignment
     for call in scene.source.calling("use_deterministic_algorithms", *_TRAINERS):
         if scene.name(call.func) == "torch.use_deterministic_algorithms":
@@ -73,11 +70,11 @@ def _asked_for(scene: Scene) -> Iterator[ast.AST]:
 
 
 def _benchmark_off(scene: Scene) -> Iterator[Match]:
-    if not _has_convolutions(scene) or next(_asked_for(scene), None) is not None:
+    off = [assignment for assignment in _setting(scene, "benchmark") if is_constant(assignment.value, False)]
+    if not off or not _has_convolutions(scene) or next(_asked_for(scene), None) is not None:
         return
     if any(program.names(_ANY_LENGTH) for program in scene.programs.of(scene.source)):
         return
-    off = [a for a in scene.source.all(ast.Assign) if _sets(scene, a, "benchmark") and is_constant(a.value, False)]
     for assignment in off:
         if _is_in_force(scene, assignment):
             yield Match(assignment)
@@ -146,8 +143,11 @@ def _has_convolutions(scene: Scene) -> bool:
     return any(program.uses_gpu and program.names(_CONVOLVES) for program in programs)
 
 
-def _sets(scene: Scene, assignment: ast.Assign, name: str) -> bool:
-    return any(scene.name(target) == f"torch.backends.cudnn.{name}" for target in assignment.targets)
+def _setting(scene: Scene, name: str) -> Iterator[ast.Assign]:
+    """Where cuDNN's switch of a name is set."""
+    for assignment in scene.source.all(ast.Assign) if name in scene.source.words else ():
+        if any(scene.name(target) == f"torch.backends.cudnn.{name}" for target in assignment.targets):
+            yield assignment
 
 
 def _is_trainer(scene: Scene, call: ast.Call) -> bool:
