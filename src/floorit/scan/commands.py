@@ -42,7 +42,16 @@ class Commands:
 
     def name(self, word: str) -> bool:
         """Whether a word stands in one of them."""
-        return re.search(rf"\b{re.escape(word)}\b", self.text, re.IGNORECASE) is not None
+        return stands_in(word.lower(), self._lowered)
+
+    @cached_property
+    def _lowered(self) -> str:
+        return self.text.lower()
+
+
+def stands_in(word: str, text: str) -> bool:
+    """Whether a word stands in a text; most do not, which is told without a pattern."""
+    return word in text and re.search(rf"\b{re.escape(word)}\b", text) is not None
 
 
 def _spelt(option: str) -> str:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Protocol, TypeAlias
 
 from floorit.declared import Value
-from floorit.scan.source import Source, dotted, is_constant, last_word
+from floorit.scan.source import Source, dotted, is_constant, last_word, walk
 
 _SELDOM = re.compile(
     r"debug|verbose|every|interval|freq|frequency|first|last|nan|inf|finite|isnan|isinf|isfinite|plots?|plotting|vis"
@@ -131,7 +131,7 @@ def _asks_who(test: ast.expr) -> bool:
         return all(_asks_who(value) for value in test.values)
     words = {
         word
-        for part in ast.walk(test)
+        for part in walk(test)
         if isinstance(part, (ast.Name, ast.Attribute))
         for word in _words_of(last_word(part))
     }
@@ -183,9 +183,9 @@ def _is_first_turn(source: Source, block: ast.If, loop: ast.AST) -> bool:
     around = (here for here in source.around(block) if isinstance(here, (ast.For, ast.While)))
     if next(around, None) is not loop:
         return False
-    names = (part for part in ast.walk(loop) if isinstance(part, ast.Name) and part.id == asked.id)
+    names = (part for part in walk(loop) if isinstance(part, ast.Name) and part.id == asked.id)
     sets = [name for name in names if isinstance(name.ctx, ast.Store)]
-    is_set = any(name in ast.walk(one) for one in block.body for name in sets)
+    is_set = any(name in walk(one) for one in block.body for name in sets)
     return is_set and all(block in source.around(name) for name in sets)
 
 
@@ -198,7 +198,7 @@ def _sets_what_it_asks(source: Source, block: ast.If) -> bool:
     asked = {
         ast.unparse(part)
         for value in _meant(source, block, block.test.left)
-        for part in ast.walk(value)
+        for part in walk(value)
         if isinstance(part, (ast.Attribute, ast.Subscript))
     }
     return any(
@@ -276,7 +276,7 @@ def branches(test: ast.expr, values: Values) -> tuple[When, When]:
 
 def _branches(test: ast.expr, values: Values) -> tuple[When, When]:
     meant = values.assigned(test) if isinstance(test, ast.Name) else None
-    if meant is not None and any(map(_is_modulo, ast.walk(meant))):  # is_due = step % 10 == 0
+    if meant is not None and any(map(_is_modulo, walk(meant))):  # is_due = step % 10 == 0
         return branches(meant, _Plain(values))
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         taken, other = branches(test.operand, values)
@@ -334,7 +334,7 @@ def _is_modulo(node: ast.AST) -> bool:
 def pace(test: ast.expr, values: Values) -> int | None:
     """`n` of `step % n`, wherever it stands in a condition, as settings have it: 0 where that is not known, None where
     no such thing is asked."""
-    found = [values(every) for part in ast.walk(test) if (every := modulus(part)) is not None]
+    found = [values(every) for part in walk(test) if (every := modulus(part)) is not None]
     return max((one for one in found if isinstance(one, int)), default=0) if found else None
 
 
@@ -356,7 +356,7 @@ def _by_default(test: ast.expr, values: Values) -> tuple[When, When] | None:
 def _compared(test: ast.Compare, values: Values) -> tuple[When, When]:
     equal = isinstance(test.ops[0], (ast.Eq, ast.In, ast.Is))
     unequal = isinstance(test.ops[0], (ast.NotEq, ast.NotIn, ast.IsNot))
-    modulo = next((part for part in ast.walk(test) if _is_modulo(part)), None)
+    modulo = next((part for part in walk(test) if _is_modulo(part)), None)
     if modulo is not None:
         return (When.ALWAYS, When.SELDOM) if unequal is not _is_every(modulo, values) else (When.SELDOM, When.ALWAYS)
     if _is_text(test.comparators[0]):  # phase == "train"
@@ -391,7 +391,7 @@ def _counted(node: ast.expr) -> ast.expr:
 
 def _named(test: ast.expr) -> tuple[When, When]:
     """By the words in its names."""
-    names = [last_word(part) for part in ast.walk(test) if isinstance(part, (ast.Name, ast.Attribute))]
+    names = [last_word(part) for part in walk(test) if isinstance(part, (ast.Name, ast.Attribute))]
     words = [word for name in names for word in _words_of(name)]
     if any(map(_AT_END.fullmatch, names)):
         return When.SELDOM, When.ALWAYS

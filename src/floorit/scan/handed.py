@@ -9,7 +9,7 @@ from enum import Enum
 
 from floorit.scan.entries import HOLDER, path_of
 from floorit.scan.project import Class, Project, is_own
-from floorit.scan.source import Source, dotted, last_word
+from floorit.scan.source import Source, dotted, last_word, walk
 
 ALL = ""  # the word for settings as a whole, others being those of a section
 # Calls that show settings, keep them or make another mapping of them, and read none by name.
@@ -159,4 +159,4 @@ def _goes_through(node: ast.AST) -> bool:
 
 
 def _calls(body: list[ast.stmt]) -> Iterator[ast.Call]:
-    return (node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Call))
+    return (node for statement in body for node in walk(statement) if isinstance(node, ast.Call))

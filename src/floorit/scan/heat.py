@@ -23,7 +23,7 @@ from floorit.scan.guards import (
     trains,
 )
 from floorit.scan.project import Class, Function, Project, is_own
-from floorit.scan.source import COMPREHENSIONS, Source, argument, is_constant, last_word
+from floorit.scan.source import COMPREHENSIONS, Source, argument, is_constant, last_word, walk
 
 _OPTIMIZER = re.compile(r"opt|optim\w*|opt_\w+|\w*_opt|\w*optim\w*|scaler", re.IGNORECASE)
 _SCHEDULER = re.compile(r"sched|lr", re.IGNORECASE)
@@ -461,7 +461,7 @@ def _is_sign_of_gradient(call: ast.Call) -> bool:
     """`x.grad.sign()`, `torch.sign(x.grad)`: a way to change what a model is given."""
     if last_word(call.func) != "sign" or not isinstance(call.func, ast.Attribute):
         return False
-    return any(last_word(part) == "grad" for one in (call.func.value, *call.args) for part in ast.walk(one))
+    return any(last_word(part) == "grad" for one in (call.func.value, *call.args) for part in walk(one))
 
 
 def _is_extra(branch: Branch, updates: dict[ast.AST | None, list[set[Branch]]]) -> bool:
@@ -526,7 +526,7 @@ def _goes_through_optimizers(node: ast.AST) -> bool:
     """Also `range(len(optimizers))`; not `range(optim_epochs)`."""
     if isinstance(node, ast.Call) and last_word(node.func) in ("range", "trange"):
         return any(_goes_through_optimizers(given) for given in node.args if isinstance(given, ast.Call))
-    names = [last_word(part) for part in ast.walk(node) if isinstance(part, (ast.Name, ast.Attribute))]
+    names = [last_word(part) for part in walk(node) if isinstance(part, (ast.Name, ast.Attribute))]
     return any("optim" in name.lower() for name in names)
 
 

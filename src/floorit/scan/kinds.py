@@ -11,7 +11,7 @@ from typing import Protocol
 from floorit.scan.devices import Devices, moves
 from floorit.scan.heat import BACKWARD, Heat
 from floorit.scan.project import OF_TENSORS, Function, Project, is_own
-from floorit.scan.source import COMPREHENSIONS, Source, argument, dotted, has_stars, last_word
+from floorit.scan.source import COMPREHENSIONS, Source, argument, dotted, has_stars, last_word, walk
 
 _PASSES = 2  # over the assignments of a function: what is used above may be set below, in a loop
 _MODEL = re.compile(
@@ -257,7 +257,7 @@ class Kinds:
             if isinstance(node.target, ast.Name) and kind is not None:
                 names[node.target.id] = kind
         elif isinstance(node, ast.For):
-            for part in ast.walk(node.target):
+            for part in walk(node.target):
                 if isinstance(part, ast.Name):
                     names.note(part.id, None)
             for name in self._loaded(source, node):
@@ -274,7 +274,7 @@ class Kinds:
         given = {name for target, _ in _turns(loop.target, loop.iter) for name in _named(target)}
         batch, changed = set(given), set()
         calls = []
-        for part in (part for statement in loop.body for part in ast.walk(statement)):
+        for part in (part for statement in loop.body for part in walk(statement)):
             if isinstance(part, ast.Assign) and _base(part.value) in given:
                 batch.update(_set_by(part))
             elif isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store):
@@ -485,7 +485,7 @@ def _is_model_called(function: ast.expr) -> bool:
 
 
 def _named(target: ast.expr) -> list[str]:
-    return [part.id for part in ast.walk(target) if isinstance(part, ast.Name)]
+    return [part.id for part in walk(target) if isinstance(part, ast.Name)]
 
 
 def _base(node: ast.expr) -> str:
@@ -498,7 +498,7 @@ def _base(node: ast.expr) -> str:
 def _set_by(statement: ast.stmt) -> Iterator[str]:
     """The plain names that a statement sets."""
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", statement)]
-    parts = (part for target in targets for part in ast.walk(target))
+    parts = (part for target in targets for part in walk(target))
     yield from (part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store))
 
 
@@ -544,7 +544,7 @@ def _turned(source: Source, name: ast.Name) -> ast.expr | None:
             return None
         if isinstance(here, COMPREHENSIONS):
             for generator in here.generators:
-                is_set = any(isinstance(part, ast.Name) and part.id == name.id for part in ast.walk(generator.target))
+                is_set = any(isinstance(part, ast.Name) and part.id == name.id for part in walk(generator.target))
                 if is_set and not _is_within(source, name, generator.iter):
                     return generator.iter
     return None

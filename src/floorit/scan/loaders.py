@@ -12,7 +12,7 @@ from floorit.scan.heat import Heat, Place
 from floorit.scan.programs import Program, Programs
 from floorit.scan.project import Class, Function, Project, is_own
 from floorit.scan.settings import UNKNOWN, Settings
-from floorit.scan.source import Source, argument, dotted, has_stars, is_constant, last_word
+from floorit.scan.source import Source, argument, dotted, has_stars, is_constant, last_word, walk
 
 _MAKERS = ("torch", "torch_geometric", "monai", "torchvision")
 _POSITIONS = {"dataset": 0, "batch_size": 1, "shuffle": 2, "sampler": 3, "num_workers": 5, "pin_memory": 7}
@@ -261,7 +261,7 @@ class Loader:
         """Whether its function hands it to somebody who gives it a name of their own."""
         inside = self.source.function(self.call)
         returned = self._loaders.project.functions[inside].returns if inside is not None else []
-        parts = [part for value in returned for part in ast.walk(value)]
+        parts = [part for value in returned for part in walk(value)]
         return any(part is self.call or last_word(part) == self.target != "" for part in parts)
 
     @cached_property
@@ -297,7 +297,7 @@ class Loaders:
             loops = (loop for loop in source.all(ast.For) if loop not in self.heat.loops)
             listed = (one for one in source.all(ast.comprehension) if source.parents[one] not in self.heat.loops)
             through = [*(loop.iter for loop in loops if not _calls_training(loop)), *(one.iter for one in listed)]
-            self._measured[source] = {node for iterated in through for node in ast.walk(iterated)}
+            self._measured[source] = {node for iterated in through for node in walk(iterated)}
         return self._measured[source]
 
     def gone_through(self, source: Source) -> set[str]:
@@ -307,7 +307,7 @@ class Loaders:
             self._gone_through[source] = {
                 last_word(part)
                 for loop in loops
-                for part in ast.walk(loop.iter)
+                for part in walk(loop.iter)
                 if isinstance(part, (ast.Name, ast.Attribute))
             }
         return self._gone_through[source]
@@ -486,7 +486,7 @@ def _gone_through_twice(source: Source) -> Iterator[str]:
     for loop in source.all(ast.For):
         outer = set(_gone_through(loop.iter))
         if outer:
-            inside = (node for statement in loop.body for node in ast.walk(statement))
+            inside = (node for statement in loop.body for node in walk(statement))
             yield from (name for node in inside for name in _begun_by(node) if name in outer)
 
 
@@ -507,7 +507,7 @@ def _gone_through(node: ast.expr) -> Iterator[str]:
 
 def _calls_training(loop: ast.For) -> bool:
     """Whether something in a loop may take a step, as far as its name tells."""
-    calls = (node for statement in loop.body for node in ast.walk(statement) if isinstance(node, ast.Call))
+    calls = (node for statement in loop.body for node in walk(statement) if isinstance(node, ast.Call))
     return any(trains(last_word(call.func)) or last_word(call.func) in _STEPS for call in calls)
 
 
@@ -584,7 +584,7 @@ def _all_words(node: ast.AST | None) -> str:
     if node is None:
         return ""
     words = []
-    for part in ast.walk(node):
+    for part in walk(node):
         words.append(last_word(part))
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             words.append(part.value)

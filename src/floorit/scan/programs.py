@@ -13,7 +13,7 @@ from floorit.scan.guards import evaluates, trains
 from floorit.scan.heat import Heat
 from floorit.scan.project import Function, Project
 from floorit.scan.settings import Settings
-from floorit.scan.source import Source, last_word
+from floorit.scan.source import Source, last_word, walk
 
 _OTHER_PURPOSE = re.compile(
     r"demo|export|extract|convert\w*|visuali[sz]e|bench|benchmark|setup|conftest|hubconf|sample|generate|metrics?|projector|finder"
@@ -252,9 +252,9 @@ def _samples_again(source: Source) -> bool:
     """Whether a sampler goes through all samples more than once before it ends."""
     samplers = (one for one in source.all(ast.ClassDef) if any(last_word(b).endswith("Sampler") for b in one.bases))
     return any(
-        isinstance(part, ast.For) and "epoch" in last_word(part.target).lower() and any(map(_yields, ast.walk(part)))
+        isinstance(part, ast.For) and "epoch" in last_word(part.target).lower() and any(map(_yields, walk(part)))
         for one in samplers
-        for part in ast.walk(one)
+        for part in walk(one)
     )
 
 

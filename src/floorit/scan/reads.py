@@ -18,7 +18,7 @@ from floorit.scan.handed import ALL, To, handed_on
 from floorit.scan.heat import Heat
 from floorit.scan.options import Entry
 from floorit.scan.project import Project
-from floorit.scan.source import Source, last_word
+from floorit.scan.source import Source, last_word, walk
 
 _DEFINES = ("add_argument", "add_arg", "set_defaults")
 _PARSES = ("parse_args", "parse_known_args", "cli", "parse", "parse_args_into_dataclasses")
@@ -209,7 +209,7 @@ class Reads:
             value = self.entries.value_of(source, branch.test)
             if value is not None and not value:
                 for statement in branch.body:
-                    yield from ast.walk(statement)
+                    yield from walk(statement)
 
     # -- where it trains ------------------------------------------------------------------------------------------
 
@@ -266,7 +266,7 @@ def _reading(source: Source) -> Iterator[tuple[str, ast.AST]]:
     for call in source.all(ast.Call):
         last = last_word(call.func)
         if last in _DEFINES:
-            defining.update(id(part) for part in ast.walk(call))
+            defining.update(id(part) for part in walk(call))
         for keyword in call.keywords:
             if keyword.arg is None:
                 has_splat = True

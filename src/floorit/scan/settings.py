@@ -10,12 +10,13 @@ from functools import cached_property
 from itertools import chain
 from typing import Final, TypeGuard
 
+from floorit.scan.commands import stands_in
 from floorit.scan.entries import path_of
 from floorit.scan.guards import evaluates
 from floorit.scan.heat import Heat
 from floorit.scan.options import Entry
 from floorit.scan.project import Function, Project, is_own
-from floorit.scan.source import Source, argument, dotted, has_stars, is_constant, last_word
+from floorit.scan.source import Source, argument, dotted, has_stars, is_constant, last_word, walk
 
 _HOPS = 10  # from a name to what it was set to, and so on
 _OF_TEXT: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper, "strip": str.strip}
@@ -239,7 +240,7 @@ class Settings:
         entries = self._project.entries
         if text in self._texts or self._project.commands.name(text):
             return True
-        return any(re.search(rf"\b{re.escape(text)}\b", config.said.lower()) for config in entries.configs)
+        return any(stands_in(text, config.said.lower()) for config in entries.configs)
 
     @cached_property
     def _texts(self) -> set[str]:
@@ -387,7 +388,7 @@ class Settings:
         ):
             return False
         loop = next((here for here in source.around(test) if _counts(here, counted.id)), None)
-        begun = next((call for call in ast.walk(loop.iter) if _is_range(call)), None) if loop is not None else None
+        begun = next((call for call in walk(loop.iter) if _is_range(call)), None) if loop is not None else None
         first = self.value(source, begun.args[0], hops - 1) if begun is not None and len(begun.args) > 1 else 0
         if not isinstance(first, (int, float)):
             return False
@@ -395,7 +396,7 @@ class Settings:
 
 
 def _counts(node: ast.AST, name: str) -> TypeGuard[ast.For]:
-    return isinstance(node, ast.For) and any(last_word(part) == name for part in ast.walk(node.target))
+    return isinstance(node, ast.For) and any(last_word(part) == name for part in walk(node.target))
 
 
 def _is_range(node: ast.AST) -> TypeGuard[ast.Call]:

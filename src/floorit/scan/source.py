@@ -83,26 +83,15 @@ class Source(File):
         self.imports = _imports(self)
 
     def _gather(self) -> None:
-        """In a third of the time that `ast.walk` takes: what can hold no node, or only says how one is used, is left
-        out."""
         parents, functions, by_kind = self.parents, self._functions, self._by_kind
         stack: list[ast.AST] = [self.tree]
         while stack:
             node = stack.pop()
             kind = node.__class__
             by_kind[kind].append(node)
-            fields = _HOLDING[kind]
-            if not fields:
+            if not _HOLDING[kind]:
                 continue
-            children: list[ast.AST] = []
-            for field in fields:
-                value = getattr(node, field, None)
-                if value.__class__ is list:
-                    children += value
-                elif value is not None:
-                    children.append(value)
-            if kind in _WITH_GAPS:
-                children = [child for child in children if child is not None]
+            children = _children(node)
             inside = node if isinstance(node, ast.Lambda) else functions[node]
             for child in children:
                 parents[child] = node
@@ -227,6 +216,28 @@ def decoded(data: bytes) -> tuple[str, str]:
     """The text of a file, and the encoding that it names."""
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     return data.decode(encoding), encoding
+
+
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and all inside of it, as `ast.walk` goes through them, in a third of the time: what can hold no node, or
+    only says how one is used, is left out."""
+    found = [node]
+    for one in found:
+        yield one
+        if _HOLDING[one.__class__]:
+            found += _children(one)
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    kind = node.__class__
+    children: list[ast.AST] = []
+    for field in _HOLDING[kind]:
+        value = getattr(node, field, None)
+        if value.__class__ is list:
+            children += value
+        elif value is not None:
+            children.append(value)
+    return [child for child in children if child is not None] if kind in _WITH_GAPS else children
 
 
 def dotted(node: ast.AST) -> str:

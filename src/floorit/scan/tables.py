@@ -15,7 +15,7 @@ from floorit.scan.guards import trains
 from floorit.scan.programs import Programs, has_other_purpose, is_demonstration, is_run
 from floorit.scan.project import Class, Function, Project
 from floorit.scan.settings import Settings
-from floorit.scan.source import Source, dotted, is_constant, last_word
+from floorit.scan.source import Source, dotted, is_constant, last_word, walk
 
 _Mention: TypeAlias = "tuple[Source, ast.Name | ast.Attribute]"
 _PARTS = (ast.Tuple, ast.List, ast.Call)  # of an entry
@@ -278,7 +278,7 @@ def _exported(source: Source) -> Iterator[ast.AST]:
     """The texts of `__all__ = [...]`; not of a package, which is there for users of its own."""
     for statement in source.all(ast.Assign) if source.path.name != "__init__.py" else ():
         if any(last_word(target) == "__all__" for target in statement.targets):
-            yield from ast.walk(statement.value)
+            yield from walk(statement.value)
 
 
 def _is_above(called: ast.Attribute, owner: Class, function: Function) -> bool:
@@ -321,7 +321,7 @@ def _imported_by_name(source: Source) -> Iterator[str]:
             yield source.path.parent.name
         for call in source.all(ast.Call):
             if (last_word(call.func) in _IMPORTS or dotted(call.func) == "eval") and call.args:
-                texts = (part.value for part in ast.walk(call.args[0]) if isinstance(part, ast.Constant))
+                texts = (part.value for part in walk(call.args[0]) if isinstance(part, ast.Constant))
                 yield from (word for text in texts if isinstance(text, str) for word in re.findall(r"\w+", text))
 
 
@@ -344,7 +344,7 @@ def _table(source: Source, node: ast.AST) -> tuple[ast.Dict | None, ast.expr | N
 
 def _has_no_other(table: ast.Dict, names: set[str]) -> bool:
     """Whether each entry is one of these classes, or has it as a part: whichever is taken, it is one of them."""
-    return all(any(last_word(part) in names for part in ast.walk(entry)) for entry in table.values)
+    return all(any(last_word(part) in names for part in walk(entry)) for entry in table.values)
 
 
 def _is_described(source: Source, node: ast.AST) -> bool:

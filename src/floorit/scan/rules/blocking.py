@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from floorit.scan.heat import Place
 from floorit.scan.kinds import Kind
 from floorit.scan.rule import Match, Rule, Scene
-from floorit.scan.source import last_word
+from floorit.scan.source import last_word, walk
 
 _NUMPY = ("numpy.", "np.", "math.", "random.")
 _COPIES = ("cpu", "numpy", "tolist")
@@ -28,7 +28,7 @@ def _is_read_before(scene: Scene, call: ast.Call) -> bool:
     before: ast.AST = call
     for here in scene.source.around(call):
         if isinstance(here, ast.If) and before is not here.test:
-            read = (part for part in ast.walk(here.test) if isinstance(part, ast.Call))
+            read = (part for part in walk(here.test) if isinstance(part, ast.Call))
             if any(ast.dump(part) == ast.dump(call) for part in read):
                 return True
         before = here
@@ -50,7 +50,7 @@ def _is_needed_outside(scene: Scene, call: ast.Call) -> bool:
     return any(
         isinstance(step.func, ast.Attribute)
         and _ENVIRONMENT.fullmatch(last_word(step.func.value)) is not None
-        and any(isinstance(part, ast.Name) and part.id in names for given in step.args for part in ast.walk(given))
+        and any(isinstance(part, ast.Name) and part.id in names for given in step.args for part in walk(given))
         for step in scene.source.methods.get("step", [])
     )
 
@@ -79,7 +79,7 @@ def _may_be_on_device(scene: Scene, value: ast.expr) -> bool:
     """Whether nothing says that it lies elsewhere, or is no tensor."""
     if scene.kinds.of(scene.source, value) is Kind.HOST or scene.kinds.trains_on_host(scene.source):
         return False
-    parts = [part for part in ast.walk(value) if isinstance(part, (ast.Name, ast.Attribute))]
+    parts = [part for part in walk(value) if isinstance(part, (ast.Name, ast.Attribute))]
     return not any((scene.name(part) + ".").startswith(_NUMPY) or last_word(part) in _COPIES for part in parts)
 
 

@@ -12,7 +12,7 @@ from floorit.scan.loaders import Loader
 from floorit.scan.programs import Program
 from floorit.scan.project import Class
 from floorit.scan.rule import Match, Rule, Scene
-from floorit.scan.source import Source, argument, dotted, last_word
+from floorit.scan.source import Source, argument, dotted, last_word, walk
 
 _DECODES = re.compile(
     r"cv2\.imread|cv2\.imdecode|PIL\.Image\.open|imageio(?:\.v\d)?\.imread|skimage\.io\.imread|torchvision\.io\.read_image"
@@ -94,7 +94,7 @@ def _never_read(scene: Scene) -> Iterator[Match]:
         if added is None or not isinstance(path, ast.Name) or not _feeds_training(scene, call):
             continue
         inside = scene.source.function(call)
-        if inside is None or not any(_asks_for(part, path.id) for part in ast.walk(inside)):
+        if inside is None or not any(_asks_for(part, path.id) for part in walk(inside)):
             continue
         last = _last_part(scene.project.set_once(scene.source, path, path.id))
         end = scene.settings.value(scene.source, last)

@@ -10,7 +10,7 @@ from floorit.scan.guards import spares_gradients
 from floorit.scan.heat import BACKWARD, Place
 from floorit.scan.kinds import loss_of
 from floorit.scan.rule import Match, Rule, Scene
-from floorit.scan.source import FunctionNode, Source, argument, dotted, is_constant, last_word
+from floorit.scan.source import FunctionNode, Source, argument, dotted, is_constant, last_word, walk
 
 _SWITCHES = frozenset("no_grad inference_mode set_grad_enabled enable_grad".split())
 _USES = frozenset("backward grad requires_grad requires_grad_ retain_grad jvp vjp".split())
@@ -43,7 +43,7 @@ def _goes_through_parameters(source: Source, node: ast.AST) -> bool:
     loop = next(loops, None)
     return loop is not None and any(
         isinstance(part, ast.Call) and last_word(part.func) in ("parameters", "named_parameters")
-        for part in ast.walk(loop.iter)
+        for part in walk(loop.iter)
     )
 
 
@@ -84,7 +84,7 @@ def _is_repeated(scene: Scene, call: ast.Call) -> bool:
 def _gives_loss(loop: ast.For, call: ast.Call) -> bool:
     """`for loss in losses:`"""
     loss = loss_of(call)
-    return loss is not None and any(dotted(part) == dotted(loss) != "" for part in ast.walk(loop.target))
+    return loss is not None and any(dotted(part) == dotted(loss) != "" for part in walk(loop.target))
 
 
 def _goes_back(scene: Scene, call: ast.Call) -> bool:
@@ -101,7 +101,7 @@ def _is_backward(source: Source, call: ast.Call) -> bool:
 def _grows(scene: Scene) -> Iterator[Match]:
     """What keeps the losses of all steps, and with each the graph that it came from."""
     for loop, losses in _losses(scene).items():
-        for node in ast.walk(loop):
+        for node in walk(loop):
             kept = _kept(node)
             if kept is None or not scene.heat.is_in_step(scene.source, node):
                 continue
@@ -135,7 +135,7 @@ def _outlives(loop: ast.AST, name: str) -> bool:
     if not name:
         return False
     emptied = {f"{name}.{method}" for method in ("clear", "detach_", "popleft", "pop")}
-    for node in ast.walk(loop):
+    for node in walk(loop):
         if isinstance(node, ast.Assign) and any(dotted(target) == name for target in node.targets):
             return False
         if isinstance(node, ast.Call) and dotted(node.func) in emptied:
@@ -170,7 +170,7 @@ def _evaluates(scene: Scene) -> Iterator[Match]:
 
 def _calls_what_goes_back(scene: Scene, loop: ast.For) -> bool:
     """Whether it needs gradients in what it calls: to attack the model, say."""
-    calls = (part for part in ast.walk(loop) if isinstance(part, ast.Call))
+    calls = (part for part in walk(loop) if isinstance(part, ast.Call))
     called = [one for call in calls for one in scene.project.called(scene.source, call)]
     further = [one for first in called for call in first.calls for one in scene.project.called(first.source, call)]
     return any(_is_backward(one.source, call) for one in (*called, *further) for call in one.calls)
@@ -178,7 +178,7 @@ def _calls_what_goes_back(scene: Scene, loop: ast.For) -> bool:
 
 def _is_volatile(loop: ast.For) -> bool:
     """`Variable(x, volatile=True)`: how old versions of torch were told."""
-    return any(isinstance(part, ast.keyword) and part.arg == "volatile" for part in ast.walk(loop))
+    return any(isinstance(part, ast.keyword) and part.arg == "volatile" for part in walk(loop))
 
 
 def _loop_after(scene: Scene, call: ast.Call, model: str) -> ast.For | None:
@@ -206,16 +206,16 @@ def _is_back_in_training(statement: ast.stmt, model: str) -> bool:
 
 
 def _is_loader(node: ast.expr) -> bool:
-    words = [last_word(part).lower() for part in ast.walk(node) if isinstance(part, (ast.Name, ast.Attribute))]
+    words = [last_word(part).lower() for part in walk(node) if isinstance(part, (ast.Name, ast.Attribute))]
     return any("loader" in word or word.endswith(("_dl", "_iter", "batches")) for word in words)
 
 
 def _calls(loop: ast.For, model: str) -> bool:
-    return any(isinstance(part, ast.Call) and dotted(part.func) == model for part in ast.walk(loop))
+    return any(isinstance(part, ast.Call) and dotted(part.func) == model for part in walk(loop))
 
 
 def _names_any(node: ast.AST, words: frozenset[str]) -> bool:
-    return any(isinstance(part, (ast.Name, ast.Attribute)) and last_word(part) in words for part in ast.walk(node))
+    return any(isinstance(part, (ast.Name, ast.Attribute)) and last_word(part) in words for part in walk(node))
 
 
 def _is_spared(scene: Scene, inside: FunctionNode, hops: int) -> bool:

@@ -12,7 +12,7 @@ from floorit.scan.heat import Heat
 from floorit.scan.loaders import Loader, is_data, is_in_loop
 from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.rules.transfers import batch_names, first_name
-from floorit.scan.source import Source, argument, dotted, is_constant, last_word
+from floorit.scan.source import Source, argument, dotted, is_constant, last_word, walk
 
 _MANY = 16  # workers: beyond it the one process that receives their batches is seldom kept waiting by them
 _IN_MEMORY = "TensorDataset"
@@ -169,7 +169,7 @@ def _is_moved_before(source: Source, call: ast.Call, name: str) -> bool:
     """Whether what has a name in the same function is moved above a call, or in it."""
     moves = (move for attribute in ("to", "cuda") for move in source.methods.get(attribute, []))
     return any(
-        move.lineno < call.lineno or move in ast.walk(call.func)
+        move.lineno < call.lineno or move in walk(call.func)
         for move in moves
         if isinstance(move.func, ast.Attribute)
         and first_name(move.func.value) == name
@@ -235,7 +235,7 @@ def _sets_dataset(assignment: ast.Assign) -> bool:
 def _is_on_device(scene: Scene, loader: Loader) -> bool:
     """Whether samples, or what they are taken from, may already lie on the GPU, where nothing can be pinned."""
     for _, made in loader.made:
-        if last_word(made.func) == _IN_MEMORY or any(map(_moves, ast.walk(made))):
+        if last_word(made.func) == _IN_MEMORY or any(map(_moves, walk(made))):
             return True
     functions = [*loader.collates, *(method for owner in loader.classes for method in owner.methods.values())]
     return any(_moves(call) for function in functions for call in function.calls)

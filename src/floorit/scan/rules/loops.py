@@ -10,7 +10,7 @@ from floorit.scan.heat import Place
 from floorit.scan.kinds import Kind
 from floorit.scan.project import OF_TENSORS, Class
 from floorit.scan.rule import Match, Rule, Scene
-from floorit.scan.source import dotted, last_word
+from floorit.scan.source import dotted, last_word, walk
 
 # What a batch has several of, by the names of counts: of samples, of what is looked for in them, of pixels.
 _SAMPLES = re.compile(r"b|bs|bsz|bsize|batch|batch_?size|n_?batch|num_?(?:samples|images|imgs)", re.IGNORECASE)
@@ -75,7 +75,7 @@ def _names_parameters(node: ast.expr) -> bool:
     """Whether a loop goes through all parameters of a model, or of two side by side."""
     return any(
         isinstance(part, ast.Call) and last_word(part.func) in ("parameters", "named_parameters", "state_dict")
-        for part in ast.walk(node)
+        for part in walk(node)
     )
 
 
@@ -173,7 +173,7 @@ def _is_long_range(node: ast.AST) -> bool:
     end = call.args[0] if len(call.args) == 1 else call.args[1]
     if isinstance(end, ast.Constant):
         return isinstance(end.value, int) and end.value >= _FEW
-    words = [last_word(part) for part in ast.walk(end) if isinstance(part, (ast.Name, ast.Attribute))]
+    words = [last_word(part) for part in walk(end) if isinstance(part, (ast.Name, ast.Attribute))]
     return any(_PIXELS.fullmatch(word) or word in ("shape", "size") for word in words)
 
 
@@ -227,14 +227,14 @@ def _calls_own_operation(scene: Scene, node: ast.For) -> bool:
 
 def _inside(node: ast.For) -> Iterator[ast.AST]:
     for statement in node.body:
-        yield from ast.walk(statement)
+        yield from walk(statement)
 
 
 def _indices(node: ast.Subscript) -> set[str]:
     """Names that say which one is meant."""
-    if any(isinstance(part, ast.Slice) and (part.lower or part.upper) for part in ast.walk(node.slice)):
+    if any(isinstance(part, ast.Slice) and (part.lower or part.upper) for part in walk(node.slice)):
         return set()
-    return {part.id for part in ast.walk(node.slice) if isinstance(part, ast.Name)}
+    return {part.id for part in walk(node.slice) if isinstance(part, ast.Name)}
 
 
 def _first_index(node: ast.Subscript) -> str:
@@ -245,12 +245,12 @@ def _first_index(node: ast.Subscript) -> str:
 
 def _names(target: ast.AST) -> list[str]:
     """Those that it sets."""
-    return [part.id for part in ast.walk(target) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
+    return [part.id for part in walk(target) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
 
 
 def _read(node: ast.AST) -> set[str]:
     """Names that it reads."""
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
+    return {part.id for part in walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
 
 
 def _is_zero(node: ast.expr) -> bool:

@@ -10,7 +10,7 @@ from floorit.scan.entries import path_of
 from floorit.scan.heat import Place
 from floorit.scan.project import Class, Function, is_own
 from floorit.scan.rule import Match, Rule, Scene
-from floorit.scan.source import Source, argument, is_constant, last_word
+from floorit.scan.source import Source, argument, is_constant, last_word, walk
 
 _DATA_PARALLEL = ("torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
 _ITS_NAME = re.compile(r"(?:use_|nn_)?(?:data_?)?parallel|(?:use_)?dp", re.IGNORECASE)
@@ -75,7 +75,7 @@ def _lead_to_ddp(scene: Scene, call: ast.Call) -> Iterator[str]:
     """The settings that are asked for DDP in its place: `if args.distributed: DDP(model) else: DataParallel(model)`."""
     for here in scene.source.around(call):
         if isinstance(here, ast.If) and isinstance(here.test, ast.Attribute):
-            parts = (part for statement in here.body for part in ast.walk(statement) if isinstance(part, ast.Call))
+            parts = (part for statement in here.body for part in walk(statement) if isinstance(part, ast.Call))
             if any(last_word(part.func) in (_DDP, "DDP") for part in parts):
                 yield here.test.attr
 
@@ -115,7 +115,7 @@ def _ands(test: ast.expr) -> list[ast.expr]:
 def _stands_in_for_ddp(scene: Scene, call: ast.Call) -> bool:
     """Whether it is the other choice than DDP, which all commands that come with its programs lead to."""
     blocks = (here for here in scene.source.around(call) if isinstance(here, ast.If))
-    parts = (part for block in blocks for part in ast.walk(block) if isinstance(part, ast.Call))
+    parts = (part for block in blocks for part in walk(block) if isinstance(part, ast.Call))
     entries = {program.entry.path.name for program in scene.programs.of(scene.source)}
     has_ddp = any(last_word(part.func) in (_DDP, "DDP") for part in parts)
     return has_ddp and all(map(scene.project.commands.launch, entries))
@@ -225,7 +225,7 @@ def _is_layer(scene: Scene, source: Source, made: ast.expr) -> bool:
 
 def _own_reads(method: Function) -> Iterator[ast.Attribute]:
     """`self.name`, read in a method."""
-    for node in ast.walk(method.node):
+    for node in walk(method.node):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and is_own(node):
             yield node
 

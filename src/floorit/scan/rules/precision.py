@@ -12,7 +12,7 @@ from floorit.scan.programs import Program
 from floorit.scan.rule import Match, Rule, Scene
 from floorit.scan.rules.anchors import anchors, is_in_place_of, model_moved, optimizer_made, optimizers_made
 from floorit.scan.settings import Unknown
-from floorit.scan.source import Source, argument, has_stars, is_constant, last_word
+from floorit.scan.source import Source, argument, has_stars, is_constant, last_word, walk
 
 _HALF = re.compile(
     r".*autocast.*|.*grad_?scaler.*|.*bf_?16.*|.*bfloat_?16.*|.*fp_?16.*|.*float_?16.*|.*fp8.*|.*mixed_?precision.*"
@@ -131,7 +131,7 @@ def _may_refuse(scene: Scene, program: Program) -> bool:
 
 def _makes_complex(source: Source) -> bool:
     made = source.calling("Parameter")
-    return any(last_word(part) in _COMPLEX for call in made for part in ast.walk(call))
+    return any(last_word(part) in _COMPLEX for call in made for part in walk(call))
 
 
 def _is_part_of_model(scene: Scene, source: Source, node: ast.AST) -> bool:

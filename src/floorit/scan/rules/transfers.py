@@ -10,7 +10,7 @@ from floorit.scan.edits import Edit, replace, set_argument
 from floorit.scan.kinds import Kind
 from floorit.scan.loaders import Loader
 from floorit.scan.rule import Match, Rule, Scene
-from floorit.scan.source import COMPREHENSIONS, Source, argument, has_stars, is_constant, last_word
+from floorit.scan.source import COMPREHENSIONS, Source, argument, has_stars, is_constant, last_word, walk
 
 _FILLED = frozenset("zeros ones full empty eye arange linspace logspace".split())
 _RANDOM = frozenset("rand randn randint randperm normal".split())
@@ -113,7 +113,7 @@ def _is_computed_here(scene: Scene, node: ast.expr) -> bool:
         return False
     made = scene.project.assigned(scene.source, node, node.id) if isinstance(node, ast.Name) else node
     return made is not None and any(
-        scene.name(part.func).startswith("numpy.") for part in ast.walk(made) if isinstance(part, ast.Call)
+        scene.name(part.func).startswith("numpy.") for part in walk(made) if isinstance(part, ast.Call)
     )
 
 
@@ -184,7 +184,7 @@ def _is_joined_on_host(scene: Scene, call: ast.Call) -> bool:
     loop, name = scene.heat.training_loop(scene.source, call), call.func.value
     if not isinstance(loop, ast.For) or not isinstance(name, ast.Name) or not scene.heat.is_in_step(scene.source, call):
         return False
-    before = [one for one in ast.walk(loop) if isinstance(one, ast.Assign) and one.lineno < call.lineno]
+    before = [one for one in walk(loop) if isinstance(one, ast.Assign) and one.lineno < call.lineno]
     made = [one.value for one in before if isinstance(one.value, ast.Call) and name.id in _set_by(one)]
     joined = made[-1] if made and scene.name(made[-1].func) in ("torch.cat", "torch.stack") else None
     parts = joined.args[0].elts if joined is not None and isinstance(joined.args[0], (ast.List, ast.Tuple)) else []
@@ -234,21 +234,21 @@ def _is_put_together(source: Source, loop: ast.AST, name: str) -> bool:
     """`images = torch.cat(images)`: what comes out lies elsewhere than its parts."""
     return any(
         isinstance(call.func, ast.Attribute) and call.func.attr in _JOINS and name in _set_by(source.statement(call))
-        for call in ast.walk(loop)
+        for call in walk(loop)
         if isinstance(call, ast.Call)
     )
 
 
 def _set_by(statement: ast.stmt) -> set[str]:
     targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+    return {part.id for target in targets for part in walk(target) if isinstance(part, ast.Name)}
 
 
 def _taken_from(source: Source, node: ast.AST, name: str) -> str:
     """`batch` for `value` in `{key: value.to(device) for key, value in batch.items()}`; else the name itself."""
     for here in source.around(node):
         for part in here.generators if isinstance(here, COMPREHENSIONS) else ():
-            if name in {target.id for target in ast.walk(part.target) if isinstance(target, ast.Name)}:
+            if name in {target.id for target in walk(part.target) if isinstance(target, ast.Name)}:
                 return first_name(part.iter)
     return name
 
@@ -269,10 +269,10 @@ def batch_names(loop: ast.For) -> set[str]:
     """The names that a loop gives to its batch and, where those are taken apart first, to its parts."""
     if isinstance(loop.iter, ast.Call) and last_word(loop.iter.func) in ("range", "count", "trange"):
         return set()
-    names = {part.id for part in ast.walk(loop.target) if isinstance(part, ast.Name)}
+    names = {part.id for part in walk(loop.target) if isinstance(part, ast.Name)}
     for statement in loop.body:
         if isinstance(statement, ast.Assign) and _is_part(statement.value, names):
-            names |= {part.id for part in ast.walk(statement.targets[0]) if isinstance(part, ast.Name)}
+            names |= {part.id for part in walk(statement.targets[0]) if isinstance(part, ast.Name)}
     return names
 
 
