@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from floorit.scan.source import FUNCTIONS, Source, read
+from floorit.scan.source import FUNCTIONS, Source, read, walk
 
 # Every statement and expression that the oldest Python has which may read a project.
 ALL_THERE_IS = """
@@ -58,6 +58,7 @@ def test_every_node_is_found_and_knows_what_it_stands_in(text: str) -> None:
     source = _source(text)
     uses = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)  # how a node is used
     nodes = [node for node in ast.walk(source.tree) if not isinstance(node, uses)]
+    assert list(walk(source.tree)) == nodes
     assert _places(source.all(*{type(node) for node in nodes})) == _places(nodes)
     for node in nodes:
         for child in ast.iter_child_nodes(node):
