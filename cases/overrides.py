@@ -66,6 +66,13 @@ CANNOT = {
     ("service", "val"): _OWN_LOOP,
     ("service", "checkpoint-every"): _OWN_LOOP,
 }
+# What a switch does beside it that no fix can.
+PARTLY = {
+    ("service", "cache"): "the switch keeps pictures as they are trained with; from outside only what decoding returns"
+    " can be kept, so resizing and writing the cache stay",
+    ("service", "workers"): "the switch also reads on into the next epoch while the loop evaluates and saves; in which"
+    " order that goes, only the program's own sampler knows",
+}
 
 EXAMPLES = """\
 examples:
@@ -175,7 +182,7 @@ def of_fault(case, fault, known, fixes, options):
         switch=estimate(switch["speedup"]),
         override=estimate(override["speedup"]),
         predicted=estimate(override["predicted"]),
-        remark=override["reason"],
+        remark="; ".join(filter(None, (PARTLY.get((case.name, fault.name)), override["reason"]))),
     )
 
 
