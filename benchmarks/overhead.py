@@ -124,7 +124,7 @@ class Arm:
             command.append("--profiler")
         if name in (RECORDED, WINDOWLESS):
             more = ["--no-window"] if name == WINDOWLESS else []
-            command = [*FLOORIT, "run", "--quiet", "--out", str(folder / f"run{len(more)}"), *more, *command]
+            command = [*FLOORIT, "run", "--quiet", "--out", str(folder / f"run{ARMS.index(name)}"), *more, *command]
         self._stderr = (folder / f"{ARMS.index(name)}.txt").open("w+")
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, text=True, env=environment()

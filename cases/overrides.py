@@ -68,6 +68,7 @@ CANNOT = {
 }
 # What a switch does beside it that no fix can.
 PARTLY = {
+    ("detector", "cache"): "the switch keeps resized pictures; from outside only what decoding returns can be kept",
     ("service", "cache"): "the switch keeps pictures as they are trained with; from outside only what decoding returns"
     " can be kept, so resizing and writing the cache stay",
     ("service", "workers"): "the switch also reads on into the next epoch while the loop evaluates and saves; in which"

@@ -129,13 +129,14 @@ class Heat:
         stands in a statement."""
         statement = root if isinstance(root, ast.Lambda) else source.statement(node)
         if node is not statement:
-            inside = self._most(source, node, statement)
+            inside = self._rarest(source, node, statement)
             return inside if statement is root else max(inside, self._when(source, statement, root))
         if (statement, root) not in self._times:
-            self._times[statement, root] = self._most(source, statement, root)
+            self._times[statement, root] = self._rarest(source, statement, root)
         return self._times[statement, root]
 
-    def _most(self, source: Source, node: ast.AST, until: ast.AST) -> When:
+    def _rarest(self, source: Source, node: ast.AST, until: ast.AST) -> When:
+        """What stands between a node and something around it lets it be reached so seldom."""
         return max(self.conditions(source, node, until), default=When.ALWAYS)
 
     def conditions(self, source: Source, node: ast.AST, until: ast.AST) -> Iterator[When]:

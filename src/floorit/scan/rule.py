@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TypeVar
 
 import msgspec
 
@@ -18,8 +17,6 @@ from floorit.scan.programs import is_demonstration, is_run
 from floorit.scan.reads import Reads
 from floorit.scan.source import Source
 from floorit.scan.whole import Whole
-
-_Expression = TypeVar("_Expression", bound=ast.expr)
 
 
 class Scene:
@@ -47,10 +44,6 @@ class Scene:
         for call in self.source.all(ast.Call):
             found.setdefault(self.heat.of(self.source, call), []).append(call)
         return found
-
-    def in_step(self, kind: type[_Expression]) -> Iterator[_Expression]:
-        """Every expression of a kind that runs in every step."""
-        return (node for node in self.source.all(kind) if self.heat.is_in_step(self.source, node))
 
     def methods(self, name: str, place: Place | None = None) -> Iterator[tuple[ast.Call, ast.expr]]:
         """Calls of a method of this name, each with what it is a method of."""

@@ -39,8 +39,8 @@ def _prints(scene: Scene) -> Iterator[Match]:
 
 
 def _made_text(scene: Scene) -> Iterator[ast.expr]:
-    for value in scene.in_step(ast.FormattedValue):
-        if scene.kinds.is_on_device(scene.source, value.value):
+    for value in scene.source.all(ast.FormattedValue):
+        if scene.heat.is_in_step(scene.source, value) and scene.kinds.is_on_device(scene.source, value.value):
             yield value
     for call in scene.calls(Place.STEP):
         if _makes_text(scene, call) and any(_has_tensor(scene, given) for given in _given(call)):
