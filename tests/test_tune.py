@@ -249,6 +249,30 @@ def test_what_helps_is_kept_one_after_the_other_and_proven_together(world, tmp_p
     assert "floorit run --with floorit.toml train.py" in drawn(result)
 
 
+def test_how_much_of_the_way_to_its_floor_is_gone(world, tmp_path):
+    """The untouched step is 1.5 times its floor, a third of it the way; 1.2 times as fast, a sixth is gone."""
+    world.predicted, world.true = {"workers": 2.0}, {"workers": 1.2}
+    result = tuned(tmp_path)
+    assert result.closed.value == pytest.approx((1 / 6) / (1 / 3))
+    assert result.closed.low < result.closed.value < result.closed.high
+    assert "of the way from 1.50 times its floor down to it, 50% (" in drawn(result)
+
+
+@pytest.mark.parametrize(("true", "gap"), [(1.0, 1.5), (1.2, 1.01), (1.2, None)])
+def test_no_way_is_told_where_none_was_gone_or_there_was_none(world, tmp_path, true, gap):
+    world.predicted, world.true = {"workers": 2.0}, {"workers": true}
+    world.report.floor = SimpleNamespace(gap=gap, takes_only_data=False) if gap is not None else None
+    result = tuned(tmp_path)
+    assert result.closed is None
+    assert "down to it" not in drawn(result)
+
+
+def test_of_a_floor_without_data_the_wait_is_told(world, tmp_path):
+    world.predicted, world.true = {"workers": 2.0}, {"workers": 1.2}
+    world.report.floor.takes_only_data = True
+    assert "of what waiting for data took, 50% (" in drawn(tuned(tmp_path))
+
+
 def test_the_bottleneck_moves(world, tmp_path):
     """Behind what was kept, something helps that did not look so before."""
     world.predicted = {"workers": 2.0, "fused": lambda on: 1.3 if "workers" in on else 1.0}

@@ -5,15 +5,17 @@ from __future__ import annotations
 import msgspec
 
 from floorit.fixes.fix import Risk
+from floorit.stats import Estimate
 from floorit.trial.attempt import Terms
 from floorit.trial.verdict import Fixed, Outcome
 from floorit.tune import candidates, judge
-from floorit.tune.candidates import Goal
+from floorit.tune.candidates import BATCH, Goal
 from floorit.tune.sizes import Sizes
 from floorit.tune.told import Told
 
 SCHEMA = 1
 NAME = "tune.json"
+_A_WAY = 1.05  # times its floor: nearer than this, a share of the way says nothing
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +53,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     """How the program stood in its last run."""
 
     gap: float | None  # how many times its floor a step takes
+    gap_before: float | None  # the same of the program untouched
     only_data: bool = False  # whether nothing but the data path is taken away in that floor
     finding: str | None  # what holds it there
     with_all: bool  # whether that run had all that was kept
@@ -87,6 +90,20 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     def is_proven(self) -> bool:
         """Whether all that was kept is what was sought, against the untouched program."""
         return self.proof is not None and judge.is_kept(self.goal, self.proof, speed=1.0)
+
+    @property
+    def closed(self) -> Estimate | None:
+        """The share of the way from the untouched program's step to its floor that is gone, by the proof; over 1 where
+        what was kept lowers the floor itself. None where there was hardly a way, or where a step is another one now.
+        """
+        before = self.left.gap_before if self.left is not None else None
+        if not self.is_proven or before is None or before < _A_WAY or any(fix.code == BATCH for fix in self.stack):
+            return None
+        gain = self.proof.speedup if self.proof is not None else None
+        if gain is None:
+            return None
+        value, low, high = ((1 - 1 / speed) / (1 - 1 / before) for speed in (gain.value, gain.low, gain.high))
+        return Estimate(value=value, low=low, high=high, n=gain.n)
 
 
 def to_json(result: Result) -> bytes:

@@ -167,9 +167,20 @@ def _left(result: Result) -> list[str]:
     when = "as it is" if not result.stack else "with all of it" if left.with_all else "before the last change"
     if left.only_data:
         limits = f"; what limits it: {left.finding}" if left.finding is not None else ""
-        return [f"{when}, without waiting for data a step would be {left.gap:.2f}x as fast{limits}"]
+        return [*_closed(result), f"{when}, without waiting for data a step would be {left.gap:.2f}x as fast{limits}"]
     holds = f"; what holds it there: {left.finding}" if left.finding is not None else ""
-    return [f"a step takes {left.gap:.2f} times its floor {when}{holds}"]
+    return [*_closed(result), f"a step takes {left.gap:.2f} times its floor {when}{holds}"]
+
+
+def _closed(result: Result) -> list[str]:
+    """How far it came, where there was a way to go."""
+    closed = result.closed
+    if closed is None or result.left is None:
+        return []
+    gone = f"{closed.value:.0%} ({closed.low:.0%} to {closed.high:.0%})"
+    if result.left.only_data:
+        return [f"of what waiting for data took, {gone} is gone"]
+    return [f"of the way from {result.left.gap_before:.2f} times its floor down to it, {gone} is gone"]
 
 
 def commands(result: Result) -> list[str]:

@@ -89,9 +89,10 @@ def _report_of(folder: Path, stage: int) -> Report:
 def _left(search: Search, folder: Path) -> Left | None:
     if not search.stages or search.does_not_run:
         return None
-    report = _report_of(folder, len(search.stages))
+    first, report = _report_of(folder, 1), _report_of(folder, len(search.stages))
     return Left(
         gap=report.floor.gap if report.floor is not None else None,
+        gap_before=first.floor.gap if first.floor is not None else None,
         only_data=report.floor is not None and report.floor.takes_only_data,
         finding=report.findings[0].code if report.findings else None,
         with_all=search.stages[-1].on == fixed(search.stack),
