@@ -1,7 +1,7 @@
 """How far `floorit tune` brings a case, beside what its own switches bring and what the patch does.
 
 A case is copied, tuned unedited, and the patch applied to another copy. Then, in turn and in fresh processes: the case
-as shipped, as tuned (`floorit run --with`), patched, and with every switch set whose fault a fix can mend from outside.
+as shipped, as tuned (`floorit run --with`), patched, and with every switch set that does what the search may do, too.
 Speeds are by the program's own timer, within each round. At last the tuned program trains on, with its evaluations.
 """
 
@@ -25,9 +25,11 @@ import numpy as np  # noqa: E402
 from overrides import APPLIED, PARTLY, environment, interval, say  # noqa: E402
 
 from floorit import demo, recipe, stats, truth  # noqa: E402
+from floorit.fixes import asked  # noqa: E402
 from floorit.stats import Estimate  # noqa: E402
 from floorit.tune import result as results  # noqa: E402
 from floorit.tune import table  # noqa: E402
+from floorit.tune.candidates import GOALS  # noqa: E402
 from floorit.tune.told import PATCH  # noqa: E402
 
 SHIPPED, TUNED, PATCHED, BY_HAND = "as shipped", "tuned", "patched", "by hand"
@@ -63,7 +65,8 @@ def arguments():
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"default: {' '.join(demo.NAMES)}")
     parser.add_argument("--scale", choices=truth.SCALES, default="cpu", help="default: cpu")
     parser.add_argument("--regime", metavar="NAME", help="in another regime than as shipped, where a case has one")
-    parser.add_argument("--goal", default="speed", help="of the search (default: speed)")
+    parser.add_argument("--goal", choices=GOALS, default="speed", help="of the search (default: speed)")
+    parser.add_argument("--allow", choices=["training"], help="changes of training, too: a size of batches")
     parser.add_argument("--budget", default="6m", metavar="TIME", help="of each search (default: 6m)")
     parser.add_argument("--steps", default="24", metavar="N", help="steady steps of each of its runs (default: 24)")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="of plain runs after it (default: 3)")
@@ -138,7 +141,10 @@ class Work:
         )
 
     def is_applied(self, fault):
-        return self.options.scale in APPLIED.get((self.case.name, fault.name), {})
+        """Whether the search may do what the fault's switch does."""
+        fixes = asked.parse(APPLIED.get((self.case.name, fault.name), {}).get(self.options.scale, []))
+        allowed = {*GOALS[self.options.goal], self.options.allow}
+        return bool(fixes) and all(asked.APPLICABLE[code].risk in allowed for code in fixes)
 
     def copy(self):
         """A repository of the case alone, so that a patch is taken as a user's would be."""
@@ -150,8 +156,9 @@ class Work:
     def tune(self):
         """tune.json; the search goes on where it was cut off."""
         say(f"{self.case.name}: floorit tune, {self.options.budget}")
-        asked = ["--goal", self.options.goal, "--budget", self.options.budget, "--steps", self.options.steps]
-        words = ["tune", *asked, "--out", str(self.search), "--", *self.script(self.program)]
+        limits = ["--budget", self.options.budget, "--steps", self.options.steps]
+        wanted = ["--goal", self.options.goal, *(["--allow", self.options.allow] if self.options.allow else [])]
+        words = ["tune", *wanted, *limits, "--out", str(self.search), "--", *self.script(self.program)]
         subprocess.run([sys.executable, "-m", "floorit", *words], cwd=self.program, env=environment(), check=False)
         path = self.search / results.NAME
         return msgspec.json.decode(path.read_bytes(), type=results.Result) if path.exists() else None
