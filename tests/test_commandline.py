@@ -14,6 +14,7 @@ from floorit import cli, commandline
 from floorit.analyse.input import watched_batches
 from floorit.analyse.supply import Supply
 from floorit.report import sentences
+from floorit.stats import Estimate
 
 
 @pytest.mark.parametrize(
@@ -112,3 +113,11 @@ def supply(now: float, alone: float, limit: str = "cores") -> Supply:
 )
 def test_what_the_loader_could_give_is_not_what_the_cores_leave_of_it(of: Supply, said: str) -> None:
     assert "; ".join(sentences._of_supply(of, 1)).endswith(said)
+
+
+@pytest.mark.parametrize(("ranks", "said"), [(1, "the training takes 800"), (4, "each rank takes 200")])
+def test_a_ranks_loader_stands_beside_what_the_rank_takes(ranks: int, said: str) -> None:
+    pace = Estimate(value=800.0, low=800.0, high=800.0, n=10)
+    workers: Any = SimpleNamespace(supply=supply(250.0, 250.0), count=1, time_in=[], disk_share=None, idle_workers=0)
+    run: Any = SimpleNamespace(samples_per_second=pace, ranks=ranks)
+    assert sentences.of_data_path(workers, run)[0] == f"{said} samples/s"

@@ -12,6 +12,7 @@ from simulation import Program, workers
 from test_callers import look
 
 from floorit import replay
+from floorit.analyse.gpu import Gpu
 from floorit.analyse.ledger import Entry, Ledger, lines
 from floorit.analyse.needs import Loader, Needs, Range
 from floorit.analyse.needs import find as find_needs
@@ -23,8 +24,8 @@ from floorit.stats import Estimate
 LOOKS = 100  # in the runs below: each stands for a hundredth of the step
 
 
-def needs(entries: list[Entry]) -> Needs:
-    """Of a step of one second without loader and GPU."""
+def needs(entries: list[Entry], gpu: Gpu | None = None) -> Needs:
+    """Of a step of one second without a loader."""
     return find_needs(
         ledger=entries,
         step=1.0,
@@ -32,7 +33,7 @@ def needs(entries: list[Entry]) -> Needs:
         steps=LOOKS,
         batch=None,
         workers=None,
-        gpu=None,
+        gpu=gpu,
         cores=None,
         threads=None,
         epochs=1,
@@ -157,15 +158,33 @@ def test_where_the_next_batch_always_waits_it_is_the_taking_over_that_takes_time
     assert found.where[0].file == "train.py"
 
 
+def test_gaps_between_epochs_are_no_wait_for_data() -> None:
+    """Without its data path a step was as much shorter as its gaps are long: nothing was waited for in it."""
+    of = facts({"epoch_gap": [look("train.py:30")] * 20}, without_data=0.8)
+    assert waiting.find(of) == []
+    [found] = waiting.find(msgspec.structs.replace(of, without_data=0.5))
+    assert found.bound == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("uploads", "copies"), [(0.3, 0.3), (0.0, 0.3)])
+def test_only_copies_from_the_host_are_copies_to_the_gpu(uploads: float, copies: float) -> None:
+    """The shares are of the watched step, which is two seconds."""
+    gpu = Gpu(busy_share=0.4, step_seconds=2.0, copies_alone_share=copies, uploads_alone_share=uploads)
+    entries = [Entry(phase="forward", seconds=1.0, share=1.0, gpu_seconds=1.0, where=[])]
+    assert needs(entries, gpu).copies_alone == pytest.approx(uploads * 2.0)
+
+
 # -- switches left on ---------------------------------------------------------------------------------------------
 
 
-def with_switch(name: str, looks: dict[str, list[Sample]], traces: list[tuple[float, float]]) -> Facts:
+def with_switch(
+    name: str, looks: dict[str, list[Sample]], traces: list[tuple[float, float]], value: str | None = None
+) -> Facts:
     """After ten seconds of warm-up; stack traces as (when they were noted, seconds since the last note)."""
     process = SimpleNamespace(
         rows={"flags": np.array([0, replay.ANOMALY]), "end": np.array([10.0, 20.0])},
         starts=lambda: np.array([0.0, 10.0]),
-        switches=[{"name": name, "file": "train.py", "line": 3, "function": "f"}],
+        switches=[{"name": name, "value": value, "file": "train.py", "line": 3, "function": "f"}],
         traces=[{"at": at, "seconds": seconds} for at, seconds in traces],
     )
     return facts(looks, process=process, iterations=SimpleNamespace(of_row=np.array([0, 1]), warmup=1))
@@ -186,10 +205,25 @@ def test_traces_that_are_noted_when_the_program_ends_count_up_to_the_last_step()
     assert found.share == pytest.approx(0.1)
 
 
+def on_gpu(of: Facts) -> Facts:
+    needs = msgspec.structs.replace(of.needs, gpu=Range(0.5, 0.5, 0.5))
+    return msgspec.structs.replace(of, needs=needs)
+
+
 @pytest.mark.parametrize("name", ["CUDA_LAUNCH_BLOCKING", "detect_anomaly"])
 def test_what_a_switch_costs_that_was_not_timed_is_not_known(name: str) -> None:
-    [found] = debugging.find(with_switch(name, {}, [(11.0, 0.9)]))
+    [found] = debugging.find(on_gpu(with_switch(name, {}, [(11.0, 0.9)], "1")))
     assert (found.share, found.bound) == (None, None)
+
+
+@pytest.mark.parametrize("name", ["CUDA_LAUNCH_BLOCKING", "PYTORCH_NO_CUDA_MEMORY_CACHING"])
+def test_without_a_gpu_its_variables_cost_nothing(name: str) -> None:
+    assert debugging.find(with_switch(name, {}, [], "1")) == []
+
+
+@pytest.mark.parametrize(("value", "found"), [("DETAIL", 1), ("detail", 1), ("INFO", 0)])
+def test_collectives_are_checked_in_detail_only(value: str, found: int) -> None:
+    assert len(debugging.find(with_switch("TORCH_DISTRIBUTED_DEBUG", {}, [], value))) == found
 
 
 # -- costs --------------------------------------------------------------------------------------------------------

@@ -147,7 +147,7 @@ GAINS = [
         1.5,
     ),
     ("persistent", known(STARVED.but(epoch=20), epochs=20, host={"epoch_gap": 0.030}), 1.05, 1.3),
-    ("worker-threads", known(STARVED, shares={"oversubscribed": 0.0}), 1.05, 1.12),
+    ("worker-threads", known(STARVED, shares={"oversubscribed": 0.0}, loader={"threads": 8}), 1.05, 1.12),
     ("pin", known(COPYING), 1.1, 1.6),
     ("async-copy", known(COPYING, loader={"pinned": True}), 1.1, 2.0),
     ("device-prefetch", known(COPYING), 1.1, 2.0),
@@ -196,6 +196,8 @@ REASONS = [
     ("persistent", known(STARVED), "started once"),
     ("persistent", known(CPU), "no workers"),
     ("worker-threads", known(STARVED), "not seen"),
+    ("worker-threads", known(STARVED, shares={"oversubscribed": 0.0}), "no worker is seen to use threads"),
+    ("worker-threads", known(CPU.but(batch=0.037), shares={"oversubscribed": 0.0}, loader={"threads": 8}), "no worker"),
     ("in-order", known(CPU.but(batch=0.2, workers=1)), "fewer than two"),
     ("decode-cache", known(STARVED), "was not seen"),
     ("pin", known(CPU), "does not use a GPU"),
@@ -209,15 +211,18 @@ REASONS = [
     ("tf32", known(GPU, settings={"matmul.allow_tf32": True, "cudnn.allow_tf32": True}), "allowed already"),
     ("cudnn-benchmark", known(GPU, kinds={"matrix": 1.0}), "convolutions are 0.0%"),
     ("cudnn-benchmark", known(GPU, settings={"cudnn.benchmark": True}), "on already"),
+    ("cudnn-benchmark", known(GPU, kinds={"convolution": 0.9}, loader={"shapes_vary": True}), "of several sizes"),
     ("deterministic", known(GPU), "no deterministic algorithms"),
     ("channels-last", known(GPU, settings={"channels_last": True}), "already"),
     ("compile", known(CPU), "does not use a GPU"),
     ("compile", known(GPU, settings={"torch.compile": True}), "already"),
     ("fused", known(GPU, settings={"optimizer.fused": True}), "already"),
     ("fused", known(CPU.but(host={**TRAIN, "optimizer": 0.037}), settings={"optimizer": "LBFGS"}), "no fused LBFGS"),
+    ("fused", known(GPU, settings={"optimizer": "RMSprop", "optimizer.foreach": False}), "RMSprop has no fused form"),
     ("set-to-none", known(GPU), "by default"),
     ("anomaly", known(CPU), "is off"),
     ("launch-blocking", known(GPU), "not set"),
+    ("launch-blocking", known(CPU, settings={"CUDA_LAUNCH_BLOCKING": "1"}), "does not use a GPU"),
     ("sync-off", known(GPU.but(syncs=1)), "but the GPU works meanwhile"),
     ("sync-off", known(GPU), "no blocking call"),
     ("eval-every", known(CPU), "does not do it"),
@@ -253,6 +258,40 @@ def test_a_fix_that_would_not_help_says_why(code: str, of: Known, reason: str) -
     found = said(code, of)
     assert isinstance(found, str), found
     assert reason in found
+
+
+def test_workers_that_start_for_each_short_epoch_cost_what_they_save() -> None:
+    """Four batches of 37 ms an epoch: two processes take about as long to start and to end."""
+    short = known(CPU.but(batch=0.037, epoch=4), epochs=20)
+    found = said("workers", short)
+    assert isinstance(found, str) or found.low < 1
+    endless = said("workers", known(CPU.but(batch=0.037)))
+    assert isinstance(endless, Estimate)
+    assert isinstance(found, str) or found.value < endless.value
+
+
+def test_no_more_workers_than_an_epoch_has_batches() -> None:
+    workers = next(fix for fix in ALL if fix.code == "workers")
+    assert workers.value(known(STARVED)) > 3
+    assert workers.value(known(STARVED, loader={"batches_per_epoch": 3})) == 3
+
+
+def test_a_queue_is_made_longer_not_shorter() -> None:
+    prefetch = next(fix for fix in ALL if fix.code == "prefetch")
+    assert [prefetch.value(known(STARVED, loader={"prefetch": now})) for now in (2, 8)] == [4, 16]
+
+
+def test_evaluation_is_no_idle_time_of_the_gpu() -> None:
+    """It works for nearly all of a training step; evaluation takes as long again."""
+    of = known(GPU.but(eval_every=10, eval_seconds=1.2), kinds={"matrix": 0.9})
+    assert isinstance(said("amp", of), Estimate)
+
+
+def test_a_larger_batch_does_not_halve_what_comes_once_an_epoch() -> None:
+    evaluating = LAUNCHING.but(eval_every=10, eval_seconds=0.37)  # half of the step
+    found = said("batch", known(evaluating, memory_peak=GIB, gpu_memory=80 * GIB))
+    assert isinstance(found, Estimate)
+    assert found.low <= 4 / 3 < found.high
 
 
 # -- what is kept, and what it takes ------------------------------------------------------------------------------

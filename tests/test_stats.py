@@ -1,5 +1,6 @@
 """Intervals cover the truth about as often as they claim, by simulation."""
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -122,3 +123,12 @@ def test_what_both_halves_of_a_pair_share_does_not_widen_their_ratio():
 
 def test_of_no_pairs_there_is_no_ratio():
     assert stats.ratio(np.zeros(0), np.zeros(0)) is None
+
+
+def test_what_is_never_negative_has_no_negative_end() -> None:
+    """Two evaluations of 10 and 14 s: Student's t for two goes far below nothing."""
+    seen = np.array([10.0, 14.0])
+    unsure = stats.mean(seen)
+    assert unsure is not None
+    assert unsure.low < 0
+    assert stats.mean(seen, least=0.0) == msgspec.structs.replace(unsure, low=0.0)

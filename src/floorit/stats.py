@@ -43,8 +43,8 @@ def median(values: Floats) -> Estimate | None:
     return Estimate(value=float(np.median(ordered)), low=float(ordered[low]), high=float(ordered[high]), n=n)
 
 
-def mean(values: Floats) -> Estimate | None:
-    """The mean; its interval from the means of consecutive blocks."""
+def mean(values: Floats, *, least: float = -math.inf) -> Estimate | None:
+    """The mean; its interval from the means of consecutive blocks. `least`: what is known to be no less than that."""
     n = len(values)
     if n == 0:
         return None
@@ -54,7 +54,7 @@ def mean(values: Floats) -> Estimate | None:
         return Estimate(value=value, low=value, high=value, n=n)
     means = np.array([part.mean() for part in np.array_split(values, blocks)])
     half = _T[blocks - 1] * float(means.std(ddof=1)) / math.sqrt(blocks)
-    return Estimate(value=value, low=value - half, high=value + half, n=n)
+    return Estimate(value=value, low=max(value - half, least), high=value + half, n=n)
 
 
 def share(value: float, n: int) -> Estimate:

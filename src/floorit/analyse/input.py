@@ -110,9 +110,9 @@ def describe(
     return Workers(
         count=loader["workers"],
         busy_share=_busy(fetches, begin) if loader["workers"] else None,
-        sample_seconds=mean(per_sample),
+        sample_seconds=mean(per_sample, least=0.0),
         fetch_seconds=float(fetches["fetch"].mean()) if len(fetches) else None,
-        collate_seconds=mean(fetches["collate"].astype(np.float64)),
+        collate_seconds=mean(fetches["collate"].astype(np.float64), least=0.0),
         send_seconds=float(fetches["send"].mean()) if loader["workers"] and len(fetches) else None,
         receive_seconds=receive,
         queue_mean=float(queued["ready"].mean()) if len(queued) else None,

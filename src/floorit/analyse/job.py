@@ -83,14 +83,14 @@ def project(process: Process, iterations: Iterations, told: Told | None, launche
     plan = _plan(process, iterations, told)
     if plan.steps < iterations.count:
         raise Unknown(f"{iterations.count} steps were seen, more than {plan.how} makes")
-    pace = mean(_pure(process, iterations)[iterations.warmup :][~iterations.slowed[iterations.warmup :]])
+    pace = mean(_pure(process, iterations)[iterations.warmup :][~iterations.slowed[iterations.warmup :]], least=0.0)
     if pace is None:
         raise Unknown("no step was seen after warm-up")
     complete = _complete(process, iterations)
     parts = {TRAINING: _times(pace, plan.steps)}
     for what, seen in _between(process, iterations).items():
         often = _how_often(seen, complete, plan)
-        each = mean(seen.seconds)
+        each = mean(seen.seconds, least=0.0)
         if often and each is not None:
             parts[what] = _times(each, often)
     parts[START] = _start(process, iterations, pace.value, launched)
@@ -261,7 +261,8 @@ def _sum(parts: list[Estimate], n: int) -> Estimate:
     """Parts that were observed apart: their intervals add up as the sides of a right angle do."""
     value = sum(part.value for part in parts)
     half = math.sqrt(sum(((part.high - part.low) / 2) ** 2 for part in parts))
-    return Estimate(value=value, low=value - half, high=value + half, n=n)
+    low = max(value - half, sum(part.low for part in parts))
+    return Estimate(value=value, low=low, high=value + half, n=n)
 
 
 def _shares(spent: dict[str, float]) -> list[Share]:

@@ -94,7 +94,7 @@ def describe(
         for sample, since in zip(samples, before, strict=False)
         if begin <= sample.at <= end and (besides is None or sample.at <= besides[0] or since >= besides[1])
     ]
-    cpu = mean(np.array([s.cpu for s in within]))
+    cpu = mean(np.array([s.cpu for s in within]), least=0.0)
     if cpu is None:
         return None
     free = min(s.memory_free for s in within)
@@ -140,4 +140,4 @@ def _median(values: Iterable[float | None]) -> float | None:
 
 
 def _mean(values: Iterable[float | None]) -> Estimate | None:
-    return mean(np.array([value for value in values if value is not None]))
+    return mean(np.array([value for value in values if value is not None]), least=0.0)

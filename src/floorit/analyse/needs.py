@@ -69,7 +69,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     idle: dict[str, float] | None  # of the GPU by cause; None where no kernel window has seen it
     idle_in: dict[str, float] = {}  # of the GPU by the host's phase, whatever the cause; empty where it is not known
     bursts: float = 0.0  # of the program's own code, longer than what the GPU may still have to do
-    copies_alone: float  # the GPU did nothing but copy; 0 where it is not known
+    copies_alone: float  # the GPU did nothing but copy from the host; 0 where it is not known
     loader: Loader | None  # None: there is none, or steps are not batches
     cores: float | None  # that this rank may use
     threads: Range  # cores that the loop keeps busy while it computes
@@ -164,7 +164,7 @@ def find(
         idle=None if idle is None else {cause: sum(phases.values()) for cause, phases in idle.items()},
         idle_in=_idle_in(idle or {}),
         bursts=sum(entry.bursts for entry in ledger if entry.phase in _OWN),
-        copies_alone=(gpu.copies_alone_share or 0.0) * within if gpu is not None else 0.0,
+        copies_alone=_watched(gpu, gpu.uploads_alone_share or 0.0, median.value, within) if gpu is not None else 0.0,
         loader=_loader(workers, batch, host.get("data_wait", 0.0), cores, None if busy else usable),
         cores=cores,
         threads=Range(1.0, 1.0, 1.0) if busy or not usable else Range(1.0, usable**0.5, float(usable)),
@@ -184,8 +184,7 @@ def _busy(
 ) -> Range | None:
     """Seconds that the GPU works in a step: seen in the kernel window, else bounded by what its clock says."""
     if gpu is not None and gpu.busy_share is not None:
-        watched = gpu.step_seconds or 0.0
-        busy = min(gpu.busy_share * (watched if watched >= _ALIKE * median else median), within)
+        busy = _watched(gpu, gpu.busy_share, median, within)
         return Range(busy, busy, busy)
     if not device:
         return None
@@ -193,6 +192,12 @@ def _busy(
     behind = sum(s for phase, s in device.items() if phase in _ON_GPU and s > _BEHIND * host.get(phase, 0.0))
     low = min(max(behind, host.get("sync", 0.0)), high)
     return Range(low, (low + high) / 2, high)
+
+
+def _watched(gpu: Gpu, share: float, median: float, within: float) -> float:
+    """Seconds of a share of the steps that were watched."""
+    watched = gpu.step_seconds or 0.0
+    return min(share * (watched if watched >= _ALIKE * median else median), within)
 
 
 def _idle(

@@ -17,6 +17,9 @@ from floorit.stats import Estimate, seconds
 Outlook = Literal["worst", "likely", "best"]
 _LEAST_LEFT = 0.001  # of a step: nothing makes it shorter than this
 _IS_LIMIT = 0.8  # of the loop, that the GPU is busy: more, and it is what limits
+# Seconds that a worker takes to start and to end, once a pass: 20 to 80 ms, forked from 0.3 and 2 GB on two shared
+# cores (docs/measurements/2026-11-17-workers.md).
+_STARTS = Range(0.015, 0.04, 0.1)
 _HIDES = ("eval", "checkpoint")  # the workers of a pass that has begun go on meanwhile
 
 
@@ -223,6 +226,8 @@ def _pipeline(needs: Needs, change: Change, outlook: Outlook) -> float:
     supply = _pace(needs, hidden, outlook) * work / count
     stall = sum(max(between[phase] - _ahead(needs, phase, supply), 0.0) for phase in hidden)
     crowded = _crowded(needs, change, work, loop, outlook) if change.workers is not None else 0.0
+    if not loader.workers:  # each pass begins with processes to be started and a batch that nobody made ahead
+        alone += needs.passes * (count * _pick(_STARTS, outlook) + work)
     return alone + max(loop + loader.receive + beside, busy + beside, supply + stall, crowded)
 
 

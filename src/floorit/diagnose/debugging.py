@@ -22,11 +22,18 @@ def find(facts: Facts) -> list[Finding]:
     findings = []
     for name in dict.fromkeys(switch["name"] for switch in facts.process.switches):
         switch = next(s for s in facts.process.switches if s["name"] == name)
-        if name != "detect_anomaly":
+        if name != "detect_anomaly" and _costs(facts, name, switch):
             findings.append(_unknown(name, switch))
-        elif in_force:
+        elif name == "detect_anomaly" and in_force:
             findings.append(_anomaly(facts, switch))
     return findings
+
+
+def _costs(facts: Facts, name: str, switch: dict[str, object]) -> bool:
+    """Whether a variable slows anything down here: CUDA's need a GPU, and only DETAIL checks collectives."""
+    if name == "TORCH_DISTRIBUTED_DEBUG":
+        return str(switch.get("value")).upper() == "DETAIL"
+    return facts.needs.gpu is not None or "CUDA" not in name
 
 
 def _unknown(name: str, switch: dict[str, object]) -> Finding:

@@ -93,7 +93,7 @@ def _comm(facts: Facts) -> Finding | None:
     called, inside = ledger.seconds("grad_sync"), _in_backward(facts)
     said, lost, where = [], called + inside, ledger.where("grad_sync")
     if needs.idle is not None and gpu is not None:
-        waited, alone = needs.idle.get("comm", 0.0), (gpu.comm_alone_share or 0.0) * needs.step
+        waited, alone = needs.idle.get("comm", 0.0), (gpu.comm_alone_share or 0.0) * needs.within
         said.append(f"the GPU only communicates for {seconds(alone)} of a step, and waits for it for {seconds(waited)}")
         lost, where = max(waited + alone, inside), _idle_lines(gpu, "comm") or where
     elif called:

@@ -14,7 +14,9 @@ def find(facts: Facts) -> list[Finding]:
     """One finding, if waiting for the loader is worth naming."""
     share = facts.ledger.share("data_wait")
     measured, no_wait = facts.without_data, without("data_wait")
-    if (facts.needs.step / measured if measured else bound(facts.needs, no_wait)) <= NAMED:
+    # A step without its data path has no gaps between epochs either: those are a finding of their own.
+    apart = facts.needs.host.get("epoch_gap", 0.0)
+    if ((facts.needs.step - apart) / measured if measured else bound(facts.needs, no_wait)) <= NAMED:
         return []
     # Workers that are always ahead have the cores to spare: without them the loop would have no more.
     crowds = facts.workers is None or not facts.workers.always_ready

@@ -32,7 +32,7 @@ def _waits(known: Known) -> str | None:
     needs = known.needs
     if needs.gpu is None:
         return NO_GPU
-    idle = 1 - needs.gpu.high / needs.step
+    idle = 1 - needs.gpu.high / needs.within if needs.within else 0.0
     if idle < _IDLE:
         return None
     return f"the GPU is idle for {idle:.0%} of a step: its {seconds(needs.gpu.high)} of work are not the limit"
@@ -78,6 +78,8 @@ def _convolutions(known: Known) -> float | str | None:
 def _cudnn_benchmark(known: Known) -> Estimate | str:
     if known.on_gpu and known.setting("cudnn.benchmark") is True:
         return "cudnn.benchmark is on already"
+    if known.workers is not None and known.workers.shapes_vary:
+        return "samples are of several sizes: the search would begin anew with each"
     return _of_convolutions(known, _SEARCHED)
 
 
@@ -108,12 +110,12 @@ def _compile(known: Known) -> Estimate | str:
     if known.setting("torch.compile") is True:
         return "torch.compile is in use already"
     issuing = known.share("forward", "backward", "loss", "optimizer")
-    if needs.idle is not None and needs.idle.get("launch", 0.0) + needs.gpu.likely < _IDLE * needs.step:
+    if needs.idle is not None and needs.idle.get("launch", 0.0) + needs.gpu.likely < _IDLE * needs.within:
         launch = needs.idle.get("launch", 0.0)
         return (
-            f"the model and its launches take {seconds(launch + needs.gpu.likely)} of a step of {seconds(needs.step)}"
+            f"the model and its launches take {seconds(launch + needs.gpu.likely)} of a step of {seconds(needs.within)}"
         )
-    if needs.idle is None and issuing + known.share("sync") < _IDLE:
+    if needs.idle is None and (issuing + known.share("sync")) * needs.step < _IDLE * needs.within:
         return f"the model takes {issuing + known.share('sync'):.0%} of the step"
     kernels = of_kernels(known.kernels("elementwise", "normalisation"), _FUSED)
     likely = gain(needs, Change(issue=0.5, gpu=kernels))
@@ -129,6 +131,8 @@ def _fused(known: Known) -> Estimate | str:
         return "no optimizer step was seen"
     if not known.on_gpu:
         return _fused_on_cpu(known)
+    if known.setting("optimizer") is not None and all(s.name != "optimizer.fused" for s in known.settings):
+        return f"{known.setting('optimizer')} has no fused form"
     if known.setting("optimizer.foreach") is False:
         return _with_optimizer_left(known, *_FUSED_OF_SINGLE)
     least, most = (gain(known.needs, Change(phases={"optimizer": left})) for left in (0.8, 1 / 3))

@@ -32,6 +32,8 @@ def _anomaly(known: Known) -> Estimate | str:
 def _launch_blocking(known: Known) -> Estimate | str:
     if known.setting("CUDA_LAUNCH_BLOCKING") in (None, "", "0"):
         return "CUDA_LAUNCH_BLOCKING is not set"
+    if not known.on_gpu:
+        return NO_GPU
     # Host and GPU take turns now; at best each is hidden behind the other.
     return Estimate(value=2**0.5, low=1.0, high=2.0, n=known.needs.n)
 

@@ -17,6 +17,7 @@ from floorit.stats import Estimate, seconds
 _SATURATED = 0.9
 # Workers, batches ahead, threads: nobody means more, and a slip of the finger would start as many.
 _MOST = 1024
+_FURTHER = 4  # batches ahead of each worker; torch's default is 2
 _NEVER_READ = "cache-never-read"  # as reading the source calls it
 # Of the time that numpy.save takes of a core, numpy.load of the same from memory: 0.38 at 4 KiB, 0.20 at 9 MiB.
 _READ_BACK = 0.3
@@ -43,12 +44,13 @@ def _hungry(known: Known) -> str | None:
 
 
 def _count(known: Known) -> int:
-    """As many as the loop needs to wait no longer, and as there are cores for."""
+    """As many as the loop needs to wait no longer, as there are cores for, and as an epoch has batches for."""
     loader = known.needs.loader
     assert loader is not None
     cores = max(int(known.needs.cores or 1), 1)
     wanted = -(-loader.work.high // max(known.needs.loop, 1e-6))
-    return max(min(int(wanted) + 1, cores), 1)
+    batches = known.workers.batches_per_epoch if known.workers is not None else None
+    return max(min(int(wanted) + 1, cores, batches or cores), 1)
 
 
 def _workers(known: Known) -> Estimate | str:
@@ -78,6 +80,12 @@ def _prefetch(known: Known) -> Estimate | str:
         busy = "not known to have time left" if workers.busy_share is None else f"{workers.busy_share:.0%} busy"
         return f"the workers are {busy}: a longer queue makes no batch sooner"
     return _unevenness(known)
+
+
+def _twice_as_far(known: Known) -> int:
+    """Batches ahead of each worker."""
+    now = known.workers.prefetch if known.workers is not None else None
+    return max(_FURTHER, 2 * (now or 0))
 
 
 def _unevenness(known: Known) -> Estimate:
@@ -115,6 +123,9 @@ def _context(known: Known) -> Estimate | str:
 def _worker_threads(known: Known) -> Estimate | str:
     if "oversubscribed" not in known.shares:
         return "threads are not seen to push each other aside"
+    workers = known.workers
+    if workers is None or not workers.count or (workers.threads or 0) < 2:
+        return "no worker is seen to use threads of its libraries"
     most = bound(known.needs, without("data_wait"))
     return Estimate(value=min(_FEWER_THREADS, most), low=1.0, high=most, n=known.needs.n)
 
@@ -213,8 +224,8 @@ FIXES = (
         addresses=("input-bound",),
         setting="prefetch_factor",
         predict=_prefetch,
-        value=lambda known: 4,
-        takes=values.whole(1, _MOST, default=4),
+        value=_twice_as_far,
+        takes=values.whole(1, _MOST, default=_FURTHER),
         popular=True,
     ),
     Fix(

@@ -75,17 +75,19 @@ def _batch(known: Known) -> Estimate | str:
 def batched(known: Known, times: float) -> Estimate:
     """The gain in samples a second of a batch so many times as large.
 
-    At worst the GPU's added work comes after what the host does, at best it fills the time in which it was idle.
+    At worst the GPU's added work comes after what the host does, and what lies between steps comes once an epoch, of
+    which a step is a larger part then; at best it fills the time in which the GPU was idle, and comes as seldom.
     """
     needs = known.needs
     assert needs.gpu is not None
     supply = needs.loader.work.likely / needs.loader.workers if needs.loader and needs.loader.workers else 0.0
     rest = needs.step - needs.loop
+    of_epochs = sum(needs.host.get(phase, 0.0) for phase in ("eval", "epoch_gap"))
 
-    def paced(loop: float) -> float:
-        return times * needs.step / (rest + max(loop, times * supply))
+    def paced(loop: float, more: float = 0.0) -> float:
+        return times * needs.step / (rest + more + max(loop, times * supply))
 
-    low = paced(needs.loop + (times - 1) * min(needs.gpu.high, needs.loop))
+    low = paced(needs.loop + (times - 1) * min(needs.gpu.high, needs.loop), (times - 1) * of_epochs)
     high = paced(max(needs.loop, times * min(needs.gpu.low, needs.loop)))
     return Estimate(value=(low * high) ** 0.5, low=low, high=high, n=needs.n)
 

@@ -113,9 +113,9 @@ def _with_training(
 ) -> Report:
     """The report with all that is known of a program that trained."""
     peers = merged.peers
-    workers = loader_input.describe(
-        first.process, reader.workers_of(first.process), first.iterations, run.usage, _cores(first.process, run)
-    )
+    cores = _cores(first.process, run, len(peers))
+    makers = reader.workers_of(first.process)
+    workers = loader_input.describe(first.process, makers, first.iterations, run.usage, cores)
     vital = _machine(first, folder, run, merged.on_gpu)
     watched, unwatched = windows.of_gpu(first, reader.folder, run, vital)
     second = floors.second_run(folder, run.floor)
@@ -171,8 +171,8 @@ def _with_training(
         machine=vital,
         syncs=points,
         settings=in_force,
-        spans=named.find(first.process, reader.workers_of(first.process), first.iterations, first.ledger),
-        habits=habits.find(run.read, first.ledger, points, reader.workers_of(first.process)),
+        spans=named.find(first.process, makers, first.iterations, first.ledger),
+        habits=habits.find(run.read, first.ledger, points, makers),
         controls=_controls(first, run),
         findings=findings,
         missing=[
@@ -255,12 +255,13 @@ def _workers_missing(workers: loader_input.Workers | None) -> list[Missing]:
     return said
 
 
-def _cores(process: Process, run: RunFile) -> float | None:
-    """That the program may use: by affinity, as it was read inside of it, and by its cgroup."""
+def _cores(process: Process, run: RunFile, ranks: int) -> float | None:
+    """That a rank may use, if they share them alike: by affinity, as it was read inside of it, and by its cgroup."""
     here = run.environment
     allowed = process.readings[-1]["cores"] if process.readings else here.cores_allowed
-    known = [float(cores) for cores in (allowed, here.cores_quota) if cores]
-    return min(known, default=None)
+    is_its_own = bool(allowed and here.cores_allowed and allowed < here.cores_allowed)  # a rank that is bound to some
+    among = ((allowed, 1 if is_its_own else ranks), (here.cores_quota, ranks))
+    return min((cores / sharing for cores, sharing in among if cores), default=None)
 
 
 def _job(trained: Trained, run: RunFile) -> tuple[job.Job | None, list[Missing]]:
@@ -286,7 +287,7 @@ def _environment(run: RunFile, processes: list[Process]) -> Environment:
 def _run_facts(first: Trained, peers: list[Peer], stopped: bool) -> RunFacts:
     found = first.iterations
     samples = sum(one.samples for one in peers)
-    pace = mean(found.after_warmup)
+    pace = mean(found.after_warmup, least=0.0)
     scale = first.step.mean / pace.value if pace and pace.value else 1.0  # what lies between steps counts too
     throughput = rate(samples / scale, pace) if samples and pace else None
     return RunFacts(

@@ -16,7 +16,7 @@ from floorit.analyse.slowdown import SlowDown
 from floorit.analyse.supply import FULL, Supply
 from floorit.report.model import Missing, Report, RunFacts
 from floorit.report.words import PHASES, duration, interval, number, several, size
-from floorit.stats import Estimate, seconds
+from floorit.stats import seconds
 
 WITHOUT_DATA = "Without waiting for data"
 FEW = 10  # steps that count: fewer are said to be few before anything else
@@ -177,11 +177,12 @@ def _of_supply(supply: Supply, count: int) -> list[str]:
     return parts
 
 
-def of_data_path(workers: Workers, pace: Estimate | None) -> list[str]:
-    """What the loader could give, beside the samples a second that training takes, and what its time goes into."""
-    parts, supply = [], workers.supply
+def of_data_path(workers: Workers, run: RunFacts) -> list[str]:
+    """What a rank's loader could give, beside the samples a second that it takes, and what its time goes into."""
+    parts, supply, pace = [], workers.supply, run.samples_per_second
     if supply is not None:
-        parts += [f"the training takes {number(pace.value)} samples/s"] if pace is not None else []
+        taker = "each rank" if run.ranks > 1 else "the training"
+        parts += [f"{taker} takes {number(pace.value / run.ranks)} samples/s"] if pace is not None else []
         parts += _of_supply(supply, workers.count)
     if len(workers.time_in) > 1:
         looks = sum(kind.looks for kind in workers.time_in)

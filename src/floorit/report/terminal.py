@@ -161,7 +161,7 @@ def _ledger(entries: list[Entry]) -> RenderableType:
 
 def _workers(workers: Workers, run: RunFacts) -> RenderableType:
     lines = [Text("  " + _line(line)) for line in workers.where[:3]]
-    path = " · ".join(sentences.of_data_path(workers, run.samples_per_second))
+    path = " · ".join(sentences.of_data_path(workers, run))
     loader = "loader: " + " · ".join(sentences.of_loader(workers))
     return Group(Text(loader), *([Text("  " + path)] if path else []), *lines)
 

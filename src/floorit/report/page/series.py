@@ -114,7 +114,7 @@ def _spread(each: Floats, iterations: Iterations, ledger: list[Entry]) -> dict[s
     counted = each[iterations.warmup :][~iterations.slowed[iterations.warmup :]]
     found = {}
     for entry in ledger:
-        over_steps = mean(counted[:, ORDER.index(entry.phase)])
+        over_steps = mean(counted[:, ORDER.index(entry.phase)], least=0.0)
         if over_steps is not None:
             half = over_steps.high - over_steps.value
             low = max(entry.seconds - half, 0.0)

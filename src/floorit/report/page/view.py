@@ -136,7 +136,7 @@ def _said(report: Report) -> dict[str, Any]:
         "of_ranks": sentences.of_ranks(report),
         "job": sentences.of_job(report.job) if report.job else None,
         "loader": sentences.of_loader(workers) if workers else [],
-        "data_path": sentences.of_data_path(workers, report.run.samples_per_second) if workers and report.run else [],
+        "data_path": sentences.of_data_path(workers, report.run) if workers and report.run else [],
         "images": images.lines(workers) if workers else [],
         "gpu_facts": sentences.of_gpu(report.gpu) if report.gpu else [],
     }
