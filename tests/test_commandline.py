@@ -8,7 +8,9 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
+import simulation
 
 from floorit import cli, commandline
 from floorit.analyse.input import watched_batches
@@ -118,6 +120,7 @@ def test_what_the_loader_could_give_is_not_what_the_cores_leave_of_it(of: Supply
 @pytest.mark.parametrize(("ranks", "said"), [(1, "the training takes 800"), (4, "each rank takes 200")])
 def test_a_ranks_loader_stands_beside_what_the_rank_takes(ranks: int, said: str) -> None:
     pace = Estimate(value=800.0, low=800.0, high=800.0, n=10)
-    workers: Any = SimpleNamespace(supply=supply(250.0, 250.0), count=1, time_in=[], disk_share=None, idle_workers=0)
+    workers = simulation.workers(simulation.Program(host={"forward": 0.01}, batch=0.01, workers=1), 0.01)
+    workers = msgspec.structs.replace(workers, supply=supply(250.0, 250.0))
     run: Any = SimpleNamespace(samples_per_second=pace, ranks=ranks)
     assert sentences.of_data_path(workers, run)[0] == f"{said} samples/s"

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 import msgspec
+import psutil
 
 import floorit.record
 from floorit.errors import CommandNotFound
@@ -25,6 +26,8 @@ from floorit.runfile import RECORD
 
 START = Path(floorit.record.__file__).parent / "start"
 STATUS_BYTES = 512  # room for the recorder's last words, made beforehand
+_RECORDED_IN = "FLOORIT_RECORD"  # of the environment: the folder of the record
+_PATIENCE = 5.0  # seconds that a killed process is given to be gone
 POLL = 0.2  # seconds between looks at the child
 # What a scheduler or a person may send us and means for the program.
 _FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
@@ -70,7 +73,7 @@ def make_record(folder: Path) -> None:
 def environment(record: Path, more: dict[str, str]) -> dict[str, str]:
     """Ours and `more`, with the recorder in front of the path that every Python below will look at."""
     environ = {**os.environ, **more}
-    environ["FLOORIT_RECORD"] = str(record.absolute())
+    environ[_RECORDED_IN] = str(record.absolute())
     environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(START), os.environ.get("PYTHONPATH")]))
     return environ
 
@@ -126,7 +129,7 @@ def run(
         )
     except OSError as error:
         raise CommandNotFound(f"{command[0]} cannot be started: {error.strerror}") from None
-    with _ending(child) if alone else _passing_on(child):
+    with _ending(child, environ) if alone else _passing_on(child):
         while True:
             try:
                 code = child.wait(timeout=POLL)
@@ -136,14 +139,26 @@ def run(
 
 
 @contextmanager
-def _ending(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    """However this ends, nothing of the child's session goes on running."""
+def _ending(child: subprocess.Popen[bytes], environ: dict[str, str]) -> Iterator[None]:
+    """However this ends, nothing that the child started goes on running."""
     try:
         yield
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
+        _kill_strays(environ[_RECORDED_IN])
+
+
+def _kill_strays(record: str) -> None:
+    """Those in sessions of their own, as torchrun's ranks are; they have lost their parent by now."""
+    strays = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.environ().get(_RECORDED_IN) == record:
+                process.kill()
+                strays.append(process)
+    psutil.wait_procs(strays, timeout=_PATIENCE)
 
 
 @contextmanager
