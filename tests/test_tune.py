@@ -46,6 +46,7 @@ class World:
         self.seen: dict[Path, set[str]] = {}
         self.order: list[str] = []  # in which fixes take effect, where that matters
         self.words: dict[str, str] = {}  # the verdict on a fix, where it is not that of its speed
+        self.clash: set[str] = set()  # fixes that change results only together, on the program as it is
         self.values = iter(lambda: 2, None)  # of workers, each time that one is asked for
         self.interrupts_at = 0
         self.fails_at = 0
@@ -117,6 +118,8 @@ class World:
                 gain *= self.gain(code, told)
                 told.add(code)
         status = next((self.parity[code] for code in arm.fixes if code in self.parity), "same")
+        if self.clash and not on and self.clash <= set(arm.fixes):
+            status = "changed"
         word = next((self.words[code] for code in arm.fixes if code in self.words), None)
         word = word or self._speed(gain, status)
         return self._said(arm, word, gain, status)
@@ -247,6 +250,18 @@ def test_what_helps_is_kept_one_after_the_other_and_proven_together(world, tmp_p
     assert recipe.read(tmp_path / recipe.NAME) == {"workers": 2, "pin": True}
     assert json.loads((tmp_path / tuning.NAME).read_text())["proof"]["verdict"] == "faster"
     assert "floorit run --with floorit.toml train.py" in drawn(result)
+
+
+def test_where_all_of_it_fails_its_proof_what_was_proven_is_kept(world, tmp_path):
+    """Together they change the results; each alone does not, and the one that was kept first is worth more."""
+    world.predicted = {"pin": 1.2, "workers": 2.0}
+    world.true = {"pin": 1.1, "workers": 1.5}
+    world.clash = {"pin", "workers"}
+    result = tuned(tmp_path)
+    assert [fix.code for fix in result.stack] == ["workers"]
+    assert result.is_proven
+    assert result.proof.speedup.value == pytest.approx(1.5)
+    assert recipe.read(tmp_path / recipe.NAME) == {"workers": 2}
 
 
 def test_how_much_of_the_way_to_its_floor_is_gone(world, tmp_path):

@@ -34,6 +34,7 @@ LARGE_FEWEST = 8  # where batches are larger
 # A trial that takes longer than so many times the first run, and these seconds (compiling takes minutes), has hung.
 TIMES, PATIENCE = 3.0, 180.0
 FIRST = "first"  # the folder of the first run
+TRIALS = "trials"  # that of all others
 LAST_LINES = 12  # that are shown of a trial that failed
 _OUTPUT_END = 16384  # bytes at the end of its output that they are taken from
 _MODES = {"WANDB_MODE": "disabled"}
@@ -105,7 +106,7 @@ class Runner:
     def _unused(self) -> Path:
         while True:
             self._number += 1
-            folder = self._folder / "trials" / f"{self._number:03d}"
+            folder = self._folder / TRIALS / f"{self._number:03d}"
             if not folder.exists():
                 return folder
 

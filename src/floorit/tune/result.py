@@ -77,6 +77,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     stages: list[Stage]
     stack: list[Fixed]
     proof: Outcome | None  # of all that was kept, against the program untouched
+    does_not_run: bool = False  # as it is, for want of memory
     left: Left | None
     job: Job | None  # None where how long it is to train is not known
     in_source: list[Told]  # what of it the patch does, and what is to be done by hand

@@ -38,7 +38,7 @@ SIZES_SHARE = 0.35  # of what is left when a size of batches is looked for
 # Runs of a stage besides those of its changes: the first, the program against itself, and the program as it is.
 _BESIDE = 1 + 4 + statistics.FEWEST
 _OF_CHANGE = statistics.FEWEST  # of one that gains; another is left after conduct.HOPE
-_OF_PROOF = 4 + 2 * statistics.FEWEST
+_OF_PROOF = _BESIDE + statistics.FEWEST
 _OF_SIZES = 3  # at the least: the program's own, and two others
 _OVER = "over"  # the file in the folder of a stage that has ended: with more time, the search goes on after it
 _FULL_EPOCH = 4  # batches that an epoch is to have at the least
@@ -359,10 +359,13 @@ class Search:
         return [code for code in self.stack if code not in new or len(new) > 1]
 
     def _settle_on(self, whole: Outcome, *lesser: Outcome) -> None:
-        """All that was kept, unless less of it is as good."""
+        """All that was kept, unless less of it is as good, or is proven where all of it is not."""
         goal = self._wanted.goal
         good = [one for one in lesser if judge.is_kept(goal, one, speed=1.0)]
-        good = [one for one in good if judge.score(goal, one) >= judge.score(goal, whole)]
+        if judge.is_kept(goal, whole, speed=1.0):
+            good = [one for one in good if judge.score(goal, one) >= judge.score(goal, whole)]
+        else:  # what was kept first was tried on the untouched program: that is its proof
+            good += [one for one in self.stages[0].outcomes if one.name == self.stages[0].kept]
         self.proof = max(good, key=lambda outcome: judge.score(goal, outcome), default=whole)
         if self.proof is not whole:
             kept = self._dressing.changes(self.proof)

@@ -44,7 +44,7 @@ def closing(result: Result) -> list[str]:
 def headline(result: Result) -> str:
     """What came of it."""
     first = result.stages[0] if result.stages else None
-    if first is not None and first.sizes is not None and not first.sizes.fits_own:
+    if result.does_not_run and first is not None and first.sizes is not None:
         fit = f"batches of {first.sizes.chosen} fit" if first.sizes.chosen is not None else "no size of batches ran"
         return f"it runs out of memory as it is; {fit}, of {several(len(first.sizes.seen), 'size')} that were run"
     tried = sum(len(stage.outcomes) for stage in result.stages)

@@ -70,6 +70,7 @@ def _account(search: Search, wanted: Asked, folder: Path) -> Result:
         stages=search.stages,
         stack=fixed(search.stack),
         proof=search.proof,
+        does_not_run=search.does_not_run,
         left=_left(search, folder),
         job=_job(search.proof, folder) if search.stages else None,
         in_source=[],
