@@ -65,6 +65,11 @@ def test_changes_are_tried_together_or_each_by_itself():
         names([], [])
 
 
+def test_what_follows_a_bare_flag_stays():
+    command = ["train.py", "--workers", "--data", "/d"]
+    assert arms.substitute(command, ["--workers", "2"]) == ["train.py", "--workers", "2", "--data", "/d"]
+
+
 @pytest.mark.parametrize(
     ("words", "changed"),
     [
@@ -73,6 +78,12 @@ def test_changes_are_tried_together_or_each_by_itself():
         (["data.size=9"], ["train.py", "--workers", "1", "--lr=0.1", "data.size=9"]),
         (["--fast"], [*COMMAND, "--fast"]),
         (["--new", "a", "b"], [*COMMAND, "--new", "a", "b"]),
+        (
+            ["--workers", "2", "--prefetch", "4"],
+            ["train.py", "--workers", "2", "--lr=0.1", "data.size=8", "--prefetch", "4"],
+        ),
+        (["data.size=9", "data.kind=b"], ["train.py", "--workers", "1", "--lr=0.1", "data.size=9", "data.kind=b"]),
+        (["--shift", "-1", "--lr", "-2"], ["train.py", "--workers", "1", "--lr=-2", "data.size=8", "--shift", "-1"]),
     ],
 )
 def test_an_argument_takes_the_place_of_its_own_and_else_comes_last(words, changed):

@@ -807,6 +807,8 @@ def test_what_cannot_be_patched_is_said_at_the_line_of_its_cost(tmp_path):
         (["workers=4"], 19, ["train.py"], "give the DataLoader num_workers=4"),
         (["workers=4"], 17, ["train.py", "--num-workers", "1"], "type --num-workers 4 in the command"),
         (["workers=4"], 17, ["train.py", "--num-workers=1"], "type --num-workers 4 in the command"),
+        (["workers=4"], 17, ["train.py", "-j", "1"], "type --num-workers 4 in the command"),
+        (["workers=4"], 17, ["train.py", "-j1"], "type --num-workers 4 in the command"),
         (["amp=bf16"], 11, ["train.py"], "docs/fixes.md"),
     ],
 )
@@ -814,6 +816,42 @@ def test_what_cannot_be_patched_is_said(tmp_path, stack, line, command, words):
     lines, (by_hand,) = changed(tmp_path, stack, line, command=command)
     assert not lines
     assert words in by_hand
+
+
+def test_a_default_that_the_program_divides_among_its_ranks_is_left_alone(tmp_path):
+    text = LOADED.replace("default=0", "default=8")
+    more = [{"name": "num_workers", "actual": 4}]
+    lines, by_hand = changed(tmp_path, ["workers=6"], 17, text, more=more)
+    assert not lines
+    assert by_hand == ["give the DataLoader num_workers=6"]
+
+
+@pytest.mark.parametrize(
+    ("stack", "twice"),
+    [
+        ("cudnn-benchmark=on", "torch.backends.cudnn.benchmark = None\n"),
+        ("anomaly=off", "torch.autograd.set_detect_anomaly(True)\n"),
+    ],
+)
+def test_of_two_places_that_say_it_none_is_guessed(tmp_path, stack, twice):
+    lines, (by_hand,) = changed(tmp_path, [stack], text=LOADED + twice)
+    assert not lines
+    assert by_hand.startswith(("put torch.backends.cudnn.benchmark = True", "take torch.autograd"))
+
+
+def test_a_switch_that_says_so_already_is_no_place_to_change(tmp_path):
+    text = LOADED.replace("cudnn.benchmark = False", "cudnn.benchmark = True")
+    lines, (by_hand,) = changed(tmp_path, ["cudnn-benchmark=on"], text=text)
+    assert not lines
+    assert by_hand.startswith("put torch.backends")
+
+
+def test_a_form_feed_is_within_its_line(tmp_path):
+    lines, by_hand = changed(tmp_path, ["workers=4"], 12, LOADED.replace("\nparser =", "\n\f\nparser =", 1))
+    assert [line for line in lines if line.startswith("+")] == [
+        "+plain=DataLoader(data,16,shuffle=True,num_workers=4)#line11"
+    ]
+    assert not by_hand
 
 
 CONFIGURED = """

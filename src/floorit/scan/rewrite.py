@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -11,13 +12,14 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from floorit.scan.edits import DropArgument, Edit, RemoveStatement, Replace, SetArgument
 
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _Place: TypeAlias = "tuple[tuple[int, int], tuple[int, int]]"
 
 
 def rewritten(text: str, edits: Iterable[Edit]) -> str:
     """The text with the edits made. Columns of an edit count bytes, as Python's own do."""
     wrapper = MetadataWrapper(cst.parse_module(text))
-    lines = text.splitlines()
+    lines = _lines(text)
     wanted: dict[_Place, list[Edit]] = {}
     for edit in edits:
         wanted.setdefault((_in_characters(lines, edit.start), _in_characters(lines, edit.end)), []).append(edit)
@@ -26,10 +28,13 @@ def rewritten(text: str, edits: Iterable[Edit]) -> str:
 
 def difference(before: str, after: str, name: str) -> str:
     """As `git apply` takes it."""
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
-    )
+    lines = difflib.unified_diff(_lines(before), _lines(after), f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    """With their ends. Other signs that `splitlines` ends a line at, such as a form feed, are within one for Python."""
+    return _LINE.findall(text)
 
 
 def _in_characters(lines: list[str], place: tuple[int, int]) -> tuple[int, int]:

@@ -22,6 +22,7 @@ AS_IS = "as it is"
 RISKS: tuple[Risk, ...] = ("exact", "rounding", "order", "training")
 # What the program's own arguments do to its results is not ours to know.
 _RISK_OF_ARGUMENTS: Risk = "training"
+_OPTION = re.compile(r"-+[A-Za-z]")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
@@ -97,14 +98,32 @@ def _variation(text: str, command: list[str]) -> Variation:
 
 
 def substitute(command: list[str], words: list[str]) -> list[str]:
-    """The command with `--option value` or `key=value` in place of what it says of that; else at its end."""
+    """The command with each `--option value` or `key=value` in place of what it says of that; else at its end."""
+    groups: list[list[str]] = []
+    for word in words:
+        if not groups or _is_option(word) or ("=" in word and not groups[-1][0].startswith("-")):
+            groups.append([])
+        groups[-1].append(word)
+    for group in groups:
+        command = _with_option(command, group)
+    return command
+
+
+def _with_option(command: list[str], words: list[str]) -> list[str]:
     first, *values = words
     key, is_assignment, _ = first.partition("=")
     for at, word in enumerate(command):
         if is_assignment and not values and word.startswith(f"{key}="):
             return [*command[:at], first, *command[at + 1 :]]
         if not is_assignment and word == first:
-            return [*command[:at], *words, *command[at + 1 + len(values) :]]
+            rest = command[at + 1 :]
+            own = next((n for n, other in enumerate(rest) if _is_option(other)), len(rest))
+            return [*command[:at], *words, *rest[min(own, len(values)) :]]
         if not is_assignment and len(values) == 1 and word.startswith(f"{first}="):
             return [*command[:at], f"{first}={values[0]}", *command[at + 1 :]]
     return [*command, *words]
+
+
+def _is_option(word: str) -> bool:
+    """And no number that is less than zero."""
+    return bool(_OPTION.match(word))

@@ -12,6 +12,7 @@ import psutil
 
 EVERY = 0.5  # seconds between two looks
 EVERY_AT_WORKERS = 3.0  # a look at one takes 5 ms
+_CGROUP = Path("/sys/fs/cgroup")
 SHARED = "/dev/shm"
 
 
@@ -75,8 +76,9 @@ def free_memory() -> int:
     """Bytes of the host that a program may still have, by the machine's own count and the cgroup's."""
     free = int(psutil.virtual_memory().available)
     with suppress(OSError, ValueError):  # where there is no limit
-        limit, used = (int(Path(f"/sys/fs/cgroup/memory.{name}").read_text()) for name in ("max", "current"))
-        free = min(free, limit - used)
+        limit, used = (int((_CGROUP / f"memory.{name}").read_text()) for name in ("max", "current"))
+        read = dict(line.split() for line in (_CGROUP / "memory.stat").read_text().splitlines())
+        free = min(free, limit - used + int(read.get("inactive_file", 0)))  # files that were read go for it
     return max(free, 0)
 
 

@@ -107,11 +107,20 @@ def make(stack: dict[str, Value], report: Report, files: Iterable[str], typed: s
     diffs = "".join(difference(*texts, _name(path)) for path, texts in sorted(configs.items()))
     for path, own in sorted(edits.items()):
         try:
-            diffs += difference(texts[path], rewritten(texts[path], own), _name(path))
+            changed = rewritten(texts[path], own)
+            told = [_checked(one, path, texts[path] != changed) for one in told]
+            diffs += difference(texts[path], changed, _name(path))
         except ParserSyntaxError as error:  # of a Python that LibCST does not know yet
             words = f"the file cannot be changed: {error.message}"
             told = [msgspec.structs.replace(t, words=words) if t.file == str(path) and not t.words else t for t in told]
     return Patch(diff=diffs, told=told)
+
+
+def _checked(told: Told, path: Path, is_changed: bool) -> Told:
+    """By hand, where the file came out as it was."""
+    if is_changed or told.words or told.file != str(path):
+        return told
+    return msgspec.structs.replace(told, words=f"{_summary(told.code)}: docs/fixes.md says how")
 
 
 def _enter(configs: dict[Path, tuple[str, str]], place: _Entry, value: Value) -> None:
@@ -213,16 +222,20 @@ class _Project:
                 return source, call, replace(given, _literal(value))
             return source, call, set_argument(call, name, _literal(value))
         by_hand = _ByHand(words, at.file, call.lineno)
-        return self._entry(code, value) or self._of_argument(last_word(given), value, by_hand)
+        return self._entry(code, value) or self._of_argument(code, last_word(given), value, by_hand)
 
-    def _of_argument(self, dest: str, value: Value, otherwise: _ByHand) -> tuple[Source, ast.AST, Edit]:
-        """The default of the program's own argument that a call is given."""
-        found = [(source, call, flag) for source in self.sources for call, flag in _declared(source, dest)]
+    def _of_argument(self, code: str, dest: str, value: Value, otherwise: _ByHand) -> tuple[Source, ast.AST, Edit]:
+        """The default of the program's own argument that a call is given, where that was in force as it is."""
+        found = [(source, call, flags) for source in self.sources for call, flags in _declared(source, dest)]
         if len(found) != 1:
             raise otherwise
-        source, call, flag = found[0]
-        if any(word == flag or word.startswith(f"{flag}=") for word in self._command):
-            raise _typed(flag, value, str(source.path), call.lineno)
+        source, call, flags = found[0]
+        if any(_says(word, flag) for flag in flags for word in self._command):
+            raise _typed(flags[0], value, str(source.path), call.lineno)
+        own, default = self._settings.get(_fix(code).setting or ""), argument(call, "default")
+        actual = own.actual if own is not None else None
+        if actual is not None and isinstance(default, ast.Constant) and default.value != actual:
+            raise otherwise  # the program makes something else of it, as it does where ranks share a batch
         return source, call, set_argument(call, "default", _literal(value))
 
     def _of_optimizer(self, value: Value) -> _Place:
@@ -238,14 +251,16 @@ class _Project:
         return source, call, set_argument(call, "fused", _literal(value))
 
     def _of_anomaly(self) -> _Place:
-        for source in self.sources:
-            for call in source.all(ast.Call):
-                if source.name(call.func) in _ANOMALY and call.args and is_constant(call.args[0], True):
-                    statement = source.statement(call)
-                    if isinstance(statement, ast.Expr) and statement.value is call:
-                        return source, call, remove(statement)
-                    return source, call, replace(call.args[0], "False")
+        calls = [(source, call) for source in self.sources for call in source.all(ast.Call)]
+        calls = [(source, call) for source, call in calls if source.name(call.func) in _ANOMALY and call.args]
+        found = [(source, call) for source, call in calls if is_constant(call.args[0], True)]
         words = "take torch.autograd.set_detect_anomaly(True), or detect_anomaly(), out"
+        if len(found) == 1:
+            source, call = found[0]
+            statement = source.statement(call)
+            if isinstance(statement, ast.Expr) and statement.value is call:
+                return source, call, remove(statement)
+            return source, call, replace(call.args[0], "False")
         return self._of_config("anomaly", False, _ByHand(words))
 
     def _of_recompute(self) -> _Place:
@@ -259,14 +274,16 @@ class _Project:
         return source, call, replace(call, ast.unparse(ast.Call(call.args[0], call.args[1:], own)))
 
     def _of_switch(self, code: str, name: str, value: Value) -> _Place:
-        for source in self.sources:
-            for statement in source.all(ast.Assign):
-                if any(source.name(target) == name for target in statement.targets):
-                    if not isinstance(statement.value, ast.Constant):
-                        words = f"set {name} = {_literal(value)}"
-                        return self._of_config(code, value, _ByHand(words, str(source.path), statement.lineno))
-                    return source, statement, replace(statement.value, _literal(value))
-        raise _ByHand(f"put {name} = {_literal(value)} before the training loop")
+        each = [(source, statement) for source in self.sources for statement in source.all(ast.Assign)]
+        found = [(source, a) for source, a in each if any(source.name(target) == name for target in a.targets)]
+        found = [(source, a) for source, a in found if not is_constant(a.value, value)]  # those say so already
+        if len(found) != 1:
+            raise _ByHand(f"put {name} = {_literal(value)} before the training loop")
+        source, statement = found[0]
+        if not isinstance(statement.value, ast.Constant):
+            words = f"set {name} = {_literal(value)}"
+            return self._of_config(code, value, _ByHand(words, str(source.path), statement.lineno))
+        return source, statement, replace(statement.value, _literal(value))
 
 
 def _read(name: str) -> Source | None:
@@ -276,8 +293,14 @@ def _read(name: str) -> Source | None:
         return None
 
 
-def _declared(source: Source, dest: str) -> Iterator[tuple[ast.Call, str]]:
-    """Calls of `add_argument` that make an attribute of that name, with the flag that is typed."""
+def _says(word: str, flag: str) -> bool:
+    """Whether a word of the command is that flag, with its value or before it: `-b 8`, `-b8`, `--batch=8`."""
+    is_short = not flag.startswith("--")
+    return word == flag or word.startswith(f"{flag}=") or (is_short and word.startswith(flag) and word[2:].isdecimal())
+
+
+def _declared(source: Source, dest: str) -> Iterator[tuple[ast.Call, list[str]]]:
+    """Calls of `add_argument` that make an attribute of that name, with the flags that are typed, a long one first."""
     for call in source.all(ast.Call):
         if last_word(call.func) != "add_argument" or has_stars(call):
             continue
@@ -286,7 +309,7 @@ def _declared(source: Source, dest: str) -> Iterator[tuple[ast.Call, str]]:
         named = argument(call, "dest")
         made = named.value if isinstance(named, ast.Constant) else long[0][2:].replace("-", "_") if long else None
         if long and made == dest:
-            yield call, long[0]
+            yield call, sorted(flags, key=lambda flag: not flag.startswith("--"))
 
 
 def _is_fusable(name: str) -> bool:
