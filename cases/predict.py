@@ -27,6 +27,7 @@ from floorit.report.model import Report  # noqa: E402
 from floorit.stats import Estimate  # noqa: E402
 
 RECORDS = ROOT / "docs" / "measurements" / "cases"
+_DATE = len("2026-11-15")  # that the names of records begin with
 BAND = 0.05  # around 1: neither a gain nor a loss, with as few runs as these
 AIM = 0.10  # median error
 WORTH = 1.1  # measured gains from here on are looked at by themselves: near 1 it is easy to be right
@@ -35,14 +36,13 @@ WRONG = "**wrong**"
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("date", help="of the records: 2026-11-15")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the table there instead of printing it")
     options = parser.parse_args()
-    folders = sorted(RECORDS.glob(f"{options.date}-*"))
+    folders = newest(RECORDS)
     if not folders:
-        sys.exit(f"predict.py: there are no records of {options.date} in {RECORDS}")
-    rows = [row for folder in folders for row in predicted(folder, folder.name.removeprefix(f"{options.date}-"))]
-    said = markdown(rows, options.date)
+        sys.exit(f"predict.py: there are no records in {RECORDS}")
+    rows = [row for machine, folder in folders.items() for row in predicted(folder, machine)]
+    said = markdown(rows, folders)
     if options.write:
         options.write.write_text(said, encoding="utf-8")
     else:
@@ -196,14 +196,21 @@ def from_lines(shipped, known, case, fault):
 # -- shown ------------------------------------------------------------------------------------------------------
 
 
-def markdown(rows, date):
+def newest(records):
+    """The last records of each machine: its key, and their folder, whose name is a date and that key."""
+    return {folder.name[_DATE + 1 :]: folder for folder in sorted(records.iterdir()) if folder.is_dir()}
+
+
+def markdown(rows, folders):
+    date = max(folder.name for folder in folders.values())[:_DATE]
+    dated = ", ".join(f"`{folder.name}`" for folder in sorted(folders.values()))
     said = [row for row in rows if row.predicted is not None]
     lines = [
         f"# Predictions beside measurements, {date}",
         "",
-        f"`python cases/predict.py {date} --write docs/measurements/{date}-predictions.md`: from the",
-        "report of each case as shipped, against the speed-up in its `truth.toml`. These reports are of an earlier",
-        "version: no kernel window, no settings. A measured gain of one pair has no interval.",
+        f"`python cases/predict.py --write docs/measurements/{date}-predictions.md`: from the report of each case as",
+        f"shipped, the newest of each machine ({dated}), against the speed-up in its `truth.toml`.",
+        "A measured gain of one pair has no interval.",
         "",
         summary("all", said),
         *(

@@ -113,7 +113,7 @@ MAY_INSTALL = {
     "report": {"jinja2", "markupsafe", "msgspec", "numpy", "rich"},
     "compare": {"msgspec", "numpy", "rich"},
     "watch": {"msgspec", "numpy", "rich"},
-    "launch": {"msgspec"},
+    "launch": {"msgspec", "psutil"},
     "scan": {"libcst", "msgspec", "rich", "tomli"},
     "rating": {"torch"},
     "rates": {"msgspec"},
