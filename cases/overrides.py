@@ -98,13 +98,18 @@ def arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"default: {' '.join(demo.NAMES)}")
-    parser.add_argument("--scale", choices=truth.SCALES, default="cpu", help="default: cpu")
     parser.add_argument("--only", metavar="FAULT", help="this fault alone")
     parser.add_argument("--steps", default="24", metavar="N", help="steady steps of each run (default: 24)")
     parser.add_argument("--budget", default="5m", metavar="TIME", help="of each fault (default: 5m)")
+    return parse(parser)
+
+
+def parse(parser):
+    """The options, with those that every script about whole cases has."""
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"default: {' '.join(demo.NAMES)}")
+    parser.add_argument("--scale", choices=truth.SCALES, default="cpu", help="default: cpu")
     parser.add_argument("--extra", type=shlex.split, default=[], metavar="WORDS", help='for train.py: "--steps 40"')
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep each try there, to go on with or to look at")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep what is run there, to go on with or to look at")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the table there instead of printing it")
     options = parser.parse_args()
     options.cases = options.cases or list(demo.NAMES)

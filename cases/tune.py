@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "src"))
 
 import msgspec  # noqa: E402
 import numpy as np  # noqa: E402
-from overrides import APPLIED, PARTLY, environment, interval, say  # noqa: E402
+from overrides import APPLIED, PARTLY, environment, interval, parse, say  # noqa: E402
 
 from floorit import demo, recipe, stats, truth  # noqa: E402
 from floorit.fixes import asked  # noqa: E402
@@ -62,24 +62,14 @@ def arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"default: {' '.join(demo.NAMES)}")
-    parser.add_argument("--scale", choices=truth.SCALES, default="cpu", help="default: cpu")
     parser.add_argument("--regime", metavar="NAME", help="in another regime than as shipped, where a case has one")
     parser.add_argument("--goal", choices=GOALS, default="speed", help="of the search (default: speed)")
     parser.add_argument("--allow", choices=["training"], help="changes of training, too: a size of batches")
     parser.add_argument("--budget", default="6m", metavar="TIME", help="of each search (default: 6m)")
     parser.add_argument("--steps", default="24", metavar="N", help="steady steps of each of its runs (default: 24)")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="of plain runs after it (default: 3)")
-    parser.add_argument("--extra", type=shlex.split, default=[], metavar="WORDS", help='for train.py: "--steps 40"')
     parser.add_argument("--further", default="200", metavar="N", help="steps at last (default: 200; 0 for none)")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep each search there, to go on with or to look at")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the table there instead of printing it")
-    options = parser.parse_args()
-    options.cases = options.cases or list(demo.NAMES)
-    for name in options.cases:
-        if name not in demo.NAMES:
-            parser.error(f"there is no case {name!r}; there are {', '.join(demo.NAMES)}")
-    return options
+    return parse(parser)
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):

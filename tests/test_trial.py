@@ -23,7 +23,7 @@ from floorit.fixes.values import Value
 from floorit.record import wire
 from floorit.report import terminal
 from floorit.stats import Estimate
-from floorit.trial import arms, store, verdict
+from floorit.trial import arms, configs, store, verdict
 from floorit.trial.arms import AS_IS, Arm
 from floorit.trial.attempt import Result, to_json
 from floorit.trial.runner import Runner
@@ -110,6 +110,16 @@ def test_an_entry_of_a_file_is_changed_in_a_copy(tmp_path, monkeypatch):
     said = Path(Runner(tmp_path / "try", None, lambda: None)(made[2]).said or "").read_text()
     assert yaml.safe_load(said) == {"lr": 0.1, "augment": {"mosaic": 0.5, "flip": 0.5}}
     assert Path("hyp.yaml").read_text() == own
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("1e-3", 0.001), ("0.5", 0.5), ("true", True), ("off", False), ("*.png", "*.png"), ("a", "a")]
+)
+def test_a_value_is_meant_as_in_a_file(tmp_path, monkeypatch, typed, meant):
+    monkeypatch.chdir(tmp_path)
+    Path("hyp.yaml").write_text("lr: 1\n")
+    found = configs.entry(f"hyp.yaml:lr={typed}", ["train.py", "hyp.yaml"])
+    assert found.value == meant
 
 
 @pytest.mark.parametrize("text", ["hyp.yaml:mosiac=0", "hyp.yaml:lr.deep=0", "other.yaml:lr=0"])

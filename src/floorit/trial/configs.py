@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,21 @@ def entry(text: str, command: list[str]) -> Entry | None:
     found = _ENTRY.fullmatch(text)
     if found is None:
         return None
-    made = Entry(found["file"], found["key"], yaml.safe_load(found["value"]))
+    made = Entry(found["file"], found["key"], _value(found["value"]))
     if with_copies(command, {made.file: Path("copy")}) == command:
         raise UsageError(f"--vary {text!r}: the command does not name {made.file}, so it cannot be given a copy")
     _set(_load(Path(made.file)), made)
     return made
+
+
+def _value(text: str) -> Any:
+    """What is typed, as a file would mean it: 1e-3 is a number, though YAML takes it for a word."""
+    with suppress(ValueError):
+        return json.loads(text)
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
 
 
 def write_copies(entries: list[Entry], folder: Path) -> dict[str, Path]:

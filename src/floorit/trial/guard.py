@@ -31,9 +31,9 @@ ROOM = 8.0
 # Windows of the course, and how many standard errors their means may lie apart. Four of them in four windows by chance:
 # 2.5 in 10,000 tries.
 WINDOWS, ERRORS = 4, 4.0
-# Half the distance of neighbouring numbers near 1, by what is computed in.
-_FLOAT32, _HALF = 2.0**-24, {"bf16": 2.0**-9, "fp16": 2.0**-12}
-_TF32 = 2.0**-12
+# Half the distance of a number just over 1 from its neighbours, by what is computed in: the largest rounding error.
+_FLOAT32, _HALF = 2.0**-24, {"bf16": 2.0**-8, "fp16": 2.0**-11}
+_TF32 = 2.0**-11
 _TINY = 1e-12  # a loss of zero has no parts, means without scatter no standard error
 
 _Said: TypeAlias = tuple[Status, str]

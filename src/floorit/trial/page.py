@@ -37,7 +37,8 @@ def write(result: Result, folder: Path) -> Path:
     best = max(faster, key=lambda outcome: outcome.speedup.value if outcome.speedup else 0.0, default=None)
     again = [shlex.join(["floorit", "run", *_options(best), "--", *best.command])] if best is not None else []
     rows = [row(outcome) for outcome in result.outcomes]
-    values = {"kind": "try", "headline": table.headline(result), "closing": [], "commands": again}
+    first = [f"set it in the file first: {entry}" for entry in best.entries] if best is not None else []
+    values = {"kind": "try", "headline": table.headline(result), "closing": first, "commands": again}
     return draw(rows, row(best) if best is not None else None, result.command, folder, values)
 
 

@@ -61,6 +61,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     fixes: list[Fixed]
     command: list[str]
+    entries: list[str] = []  # of the program's own files, with the values that they had: `hyp.yaml:mosaic=0`
     risk: Risk
     verdict: Word
     reason: str
@@ -93,6 +94,7 @@ def _outcome(state: State, arm: Arm, predicted: Estimate | str) -> Outcome:
         name=arm.name,
         fixes=[Fixed(code=code, value=value) for code, value in arm.fixes.items()],
         command=arm.command,
+        entries=[str(entry) for entry in arm.entries],
         risk=arm.risk,
         verdict=verdict,
         reason=reason,
