@@ -17,8 +17,8 @@ from floorit.stats import Estimate, seconds
 Outlook = Literal["worst", "likely", "best"]
 _LEAST_LEFT = 0.001  # of a step: nothing makes it shorter than this
 _IS_LIMIT = 0.8  # of the loop, that the GPU is busy: more, and it is what limits
-# Seconds that each worker more takes to start and to end, once a pass: 17 to 60 ms on two cores with other work, less on
-# a quiet machine (docs/measurements/2026-11-17-workers.md).
+# Seconds that each worker takes to start and to end, once a pass: 17 to 60 ms on two cores with other work, less on a
+# quiet machine (docs/measurements/2026-11-17-workers.md).
 _STARTS = Range(0.005, 0.02, 0.08)
 _HIDES = ("eval", "checkpoint")  # the workers of a pass that has begun go on meanwhile
 
