@@ -18,7 +18,6 @@ def test_a_folder_with_files_of_the_user_is_refused(
     kept = tmp_path / "out" / name
     kept.parent.mkdir(parents=True)
     kept.write_text("theirs")
-    (tmp_path / "out" / "notes.txt").write_text("theirs")
     fix = ["--fix", "workers=2"] if verb == "try" else []
     assert cli.main([verb, *fix, "--out", str(tmp_path / "out"), str(tmp_path / "train.py")]) != 0
     assert "holds other files" in capsys.readouterr().err

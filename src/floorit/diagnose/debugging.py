@@ -22,10 +22,10 @@ def find(facts: Facts) -> list[Finding]:
     findings = []
     for name in dict.fromkeys(switch["name"] for switch in facts.process.switches):
         switch = next(s for s in facts.process.switches if s["name"] == name)
-        if name != "detect_anomaly" and _costs(facts, name, switch):
+        if name == "detect_anomaly":
+            findings += [_anomaly(facts, switch)] if in_force else []
+        elif _costs(facts, name, switch):
             findings.append(_unknown(name, switch))
-        elif name == "detect_anomaly" and in_force:
-            findings.append(_anomaly(facts, switch))
     return findings
 
 

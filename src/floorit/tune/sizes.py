@@ -84,11 +84,6 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     beside: dict[str, list[Size]] = {}  # larger ones with something that makes room: what that is, as it is typed
 
     @property
-    def fits_own(self) -> bool:
-        """Whether the program's own size runs."""
-        return any(one.size == self.own and fits(one, self.limits) for one in self.seen)
-
-    @property
     def seconds(self) -> float:
         """Of all runs."""
         return sum(one.seconds for one in (*self.seen, *(s for seen in self.beside.values() for s in seen)))

@@ -155,6 +155,7 @@ def _with_patch(result: Result, folder: Path, search: Search) -> Result:
     files = habits.files([*reader.run(), *reader.workers.values()])
     typed = shlex.join(search.dressed().varied) or None
     made = patch.make(search.stack, _report_of(folder, 1), files, typed)
+    (folder / PATCH).unlink(missing_ok=True)  # of the same search, with less time
     if made.diff:
         (folder / PATCH).write_text(made.diff)
     return msgspec.structs.replace(result, in_source=made.told)

@@ -7,14 +7,12 @@ import sys
 import time
 from pathlib import Path
 
-from floorit import launch
+from floorit import launch, runfile
 from floorit.commandline import FOLDER
 from floorit.errors import OutputError, UsageError
 from floorit.trial import arms, attempt, runner, store
 from floorit.trial.table import render as render_trials
 from floorit.verbs import folders, telling
-
-_OURS = {runner.FIRST, runner.TRIALS}  # of a try that was interrupted before its first round
 
 
 def run(options: argparse.Namespace) -> int:
@@ -69,7 +67,9 @@ def _folder(options: argparse.Namespace, own: str) -> Path:
     """The folder of a try or a search, which has a file of that name in it, if it was begun before."""
     name = f"{options.verb}-{folders.name_of(options.command)}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder: Path = options.out or folders.unused(Path(FOLDER) / name)
-    others = {path.name for path in folder.iterdir()} - _OURS if folder.is_dir() else set()
+    others = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if (folder / runner.FIRST / runfile.RECORD).exists():  # of a try that was interrupted before its first round
+        others -= {runner.FIRST, runner.TRIALS}
     if others and not (folder / own).exists():  # trials may write there, and the first run's folder is made anew
         raise OutputError(f"{folder} holds other files ({min(others)}); choose another --out")
     return folder
