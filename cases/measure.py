@@ -36,6 +36,7 @@ ASKED_ABOUT = 1.05  # speed-ups over this: does the ledger agree with the progra
 AGREEMENT = 0.1  # how far what the ledger saves may be from what the timer saves
 SHOWN = 0.005  # of a step: changes of a phase under this are left out
 FIGURES = 4  # that are written
+WINDOWS = ("first", "not", "alone")  # when a case on a GPU is recorded with the kernel window
 PATIENCE = 10.0  # seconds an interrupted run is given to end
 
 EXAMPLES = """\
@@ -46,6 +47,7 @@ examples:
   python cases/measure.py --scale gpu --budget 500 --extra "--steps 40" --write-to $OUT
   python cases/measure.py detector --regime data             as truth.toml describes it under [regime.data]
   python cases/measure.py bev --earlier bev.json --json bev.json   one more day's rounds on top
+  python cases/measure.py bev --scale gpu --window alone     nothing but the record that predictions are from
   python cases/measure.py bev --extra "--batch-size 8" --dry-run
 
 Needs nothing installed but floorit's dependencies and the cases' libraries: floorit itself is taken from src/.
@@ -63,8 +65,10 @@ def main():
     done = [m for m in measurements if m.rounds]
     if options.json:
         options.json.write_text(json.dumps([m.as_json() for m in done], indent=1) + "\n")
-    print("\n\n".join(markdown(m) for m in done) or "no round was finished")
-    return 130 if interrupted else 1 if any(m.failed for m in measurements) or len(done) < len(measurements) else 0
+    if options.window != "alone":
+        print("\n\n".join(markdown(m) for m in done) or "no round was finished")
+    unfinished = len(done) < len(measurements) and options.window != "alone"
+    return 130 if interrupted else 1 if any(m.failed for m in measurements) or unfinished else 0
 
 
 def arguments():
@@ -75,9 +79,18 @@ def arguments():
     parser.add_argument("--scale", choices=truth.SCALES, default="cpu", help="default: cpu")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="default: 5")
     parser.add_argument("--regime", metavar="NAME", help="in another regime than as shipped, where a case has one")
-    parser.add_argument("--only", metavar="FAULT", help="this fault alone against the case as shipped")
+    parser.add_argument(
+        "--only", action="append", metavar="FAULT", help="this fault against the case as shipped; may be repeated"
+    )
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="begin no round that would end later")
     parser.add_argument("--extra", type=shlex.split, default=[], metavar="WORDS", help='for train.py: "--steps 24"')
+    parser.add_argument(
+        "--window",
+        choices=WINDOWS,
+        default=WINDOWS[0],
+        help="a case on a GPU is recorded once more as shipped, with the kernel window, which predictions are from:"
+        f" after the {WINDOWS[0]} round (default), {WINDOWS[1]} at all, or that {WINDOWS[2]}",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every run's numbers there")
     parser.add_argument("--earlier", type=Path, metavar="FILE", help="count the rounds that --json wrote there, too")
     parser.add_argument("--dry-run", action="store_true", help="print, but write neither truth.toml nor records")
@@ -101,7 +114,9 @@ def measure(measurements, options):
     try:
         for measurement in measurements:
             demo.make_data(measurement.case, options.scale, sys.executable, sys.stderr)
-        for number in range(options.rounds):
+            if options.window == "alone":
+                measurement.record_window()
+        for number in range(options.rounds if options.window != "alone" else 0):
             for measurement in (m for m in measurements if not m.failed):
                 spent = time.monotonic() - began
                 if options.budget and spent + measurement.longest_round > options.budget:
@@ -134,6 +149,10 @@ class Ran:
     device: str
     report: dict
 
+    @property
+    def on_gpu(self):
+        return self.device.startswith("cuda")
+
     def as_json(self):
         figures = {name: value for name, value in vars(self).items() if name != "report"}
         return {**figures, "environment": self.report["environment"]}
@@ -160,7 +179,7 @@ class Measurement:
         self.options = options
         self.arms = arms(self.case.truth, options.scale, options.only, options.regime)
         self.rounds = list(earlier_rounds(options.earlier, name, self.arms))
-        self.recorded = False
+        self.recorded = bool(self.rounds)  # by the measurement that made them
         self.failed = False
         self.longest_round = 0.0
 
@@ -186,24 +205,32 @@ class Measurement:
 
     def write(self):
         """The tables of truth.toml, and the records of this measurement's first round."""
-        into = self.options.write_to
-        write_truth(into / "cases" / self.case.name / truth.NAME, self)
+        write_truth(self.options.write_to / "cases" / self.case.name / truth.NAME, self)
         if not self.recorded:
             self.recorded = True
-            date = time.strftime("%Y-%m-%d", time.gmtime())
-            folder = into / "docs" / "measurements" / "cases" / f"{date}-{self.key}" / self.case.name
-            folder.mkdir(parents=True, exist_ok=True)
-            reports = {arm: ran.report for arm, ran in self.rounds[-1].items()}
-            if self.rounds[-1][AS_SHIPPED].device.startswith("cuda"):
-                reports[AS_SHIPPED] = run(self.case, [], self.options, window=True).report  # what predictions are from
-            for arm, report in reports.items():
-                (folder / f"{arm}.json").write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+            self.keep(self.rounds[-1])
+            if self.options.window == "first" and self.rounds[-1][AS_SHIPPED].on_gpu:
+                self.record_window()
+
+    def record_window(self):
+        """As shipped, with the kernel window: what predictions are from. Takes the place of the round's own record."""
+        self.keep({AS_SHIPPED: run(self.case, [], self.options, window=True)})
+
+    def keep(self, found):
+        """Write down the reports of some arms."""
+        date = time.strftime("%Y-%m-%d", time.gmtime())
+        records = self.options.write_to / "docs" / "measurements" / "cases"
+        folder = records / f"{date}-{self.key_of(found[AS_SHIPPED])}" / self.case.name
+        folder.mkdir(parents=True, exist_ok=True)
+        for arm, ran in found.items():
+            (folder / f"{arm}.json").write_text(json.dumps(ran.report, indent=1, ensure_ascii=False) + "\n")
 
     @property
     def key(self):
-        shipped = self.rounds[0][AS_SHIPPED]
-        on_gpu = shipped.device.startswith("cuda")
-        gpu = shipped.report["environment"]["gpu"] if on_gpu else None
+        return self.key_of(self.rounds[0][AS_SHIPPED])
+
+    def key_of(self, ran):
+        gpu = ran.report["environment"]["gpu"] if ran.on_gpu else None
         return truth.device_key(gpu, self.options.scale, self.options.regime)
 
     def as_json(self):
@@ -229,9 +256,10 @@ def arms(known, scale, only=None, regime=None):
     names = [fault.name for fault in known.at(scale, regime)]
     if only is None:
         return {AS_SHIPPED: [], **{f"without-{name}": [name] for name in names}, ALL_OFF: ["all"]}
-    if only not in names:
-        raise FlooritError(f"{known.case} has no fault {only!r} at this scale; it has {', '.join(names)}")
-    return {AS_SHIPPED: [], f"without-{only}": [only]}
+    for name in only:
+        if name not in names:
+            raise FlooritError(f"{known.case} has no fault {name!r} at this scale; it has {', '.join(names)}")
+    return {AS_SHIPPED: [], **{f"without-{name}": [name] for name in only}}
 
 
 class RunFailed(Exception):

@@ -156,7 +156,9 @@ def test_busy_share_is_what_a_trace_of_the_scripts_own_says(tmp_path: Path, kind
     _idle(report)
     gpu = report["gpu"]
     while_watched = gpu["busy_share"] * gpu["step_seconds"] / gpu["watched_seconds"]  # the script's own was, too
-    assert while_watched == pytest.approx(_busy(own), abs=0.06)
+    traced = _busy(own)
+    print(f"{kind}: busy {while_watched:.4f} of a watched step, {traced:.4f} by the script's own trace")
+    assert while_watched == pytest.approx(traced, abs=0.03)
     assert gpu["steps"] >= 3
 
 

@@ -67,6 +67,7 @@ def measurement(measure: Any, folder: Path, rounds: int = 5, **given: Any) -> An
         write_to=folder,
         extra=[],
         budget=None,
+        window="first",
     )
     made = object.__new__(measure.Measurement)
     known = truth.load(folder / "cases" / "toy")
@@ -136,9 +137,9 @@ def test_arms_are_each_fault_of_the_scale_alone_and_all(measure: Any, root: Path
     known = truth.load(root / "cases" / "toy")
     assert measure.arms(known, "cpu", None) == {"as-shipped": [], "without-draw": ["draw"], "all-off": ["all"]}
     assert list(measure.arms(known, "gpu", None)) == ["as-shipped", "without-draw", "without-item", "all-off"]
-    assert list(measure.arms(known, "gpu", "item")) == ["as-shipped", "without-item"]
+    assert list(measure.arms(known, "gpu", ["item"])) == ["as-shipped", "without-item"]
     with pytest.raises(Exception, match="has no fault 'item' at this scale; it has draw"):
-        measure.arms(known, "cpu", "item")
+        measure.arms(known, "cpu", ["item"])
 
 
 def test_what_is_written_is_read_back_and_the_rest_stays(measure: Any, root: Path) -> None:
@@ -160,7 +161,7 @@ def test_one_fault_measured_again_leaves_the_others_as_they_were(measure: Any, r
     path = root / "cases" / "toy" / truth.NAME
     measure.write_truth(path, measurement(measure, root))
     first = truth.load(path.parent).measured["cpu"]
-    measure.write_truth(path, measurement(measure, root, rounds=3, only="draw"))
+    measure.write_truth(path, measurement(measure, root, rounds=3, only=["draw"]))
     then = truth.load(path.parent).measured["cpu"]
     assert msgspec.structs.replace(then, faults={}) == msgspec.structs.replace(first, faults={})
     assert then.faults["draw"].speedup.n == 3
