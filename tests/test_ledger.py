@@ -135,6 +135,14 @@ def test_marks_that_the_gpu_does_not_feel_change_nothing() -> None:
     assert ledger._without_marks(truth, np.array([0.1, 2.0, 2.0]), float(truth.sum())) == pytest.approx(truth)
 
 
+def test_marked_steps_that_waited_less_for_data_do_not_make_the_gpu_busy() -> None:
+    """Usual steps wait 30 ms for data, those that happened to be marked did not: the GPU computes no longer for it."""
+    waits, forward, backward = 30.0, 10.0, 20.0
+    host_differs = np.array([-waits, 0.1, 0.1])
+    found = ledger._without_marks(np.array([0.0, forward, backward]), host_differs, waits + forward + backward)
+    assert found == pytest.approx(np.array([waits, forward, backward]))
+
+
 @pytest.mark.parametrize(
     ("seconds", "on_gpu", "is_ahead"),
     [

@@ -309,6 +309,35 @@ def test_giving_up_closes_it_and_is_done_once(tmp_path):
     assert loop.words()[-1] == WINDOW_OUT
 
 
+def test_a_new_process_closes_it_and_it_opens_again_when_training_goes_on(tmp_path, monkeypatch):
+    """As at the end of a short epoch: workers are started, for an evaluation and for the next epoch."""
+    monkeypatch.setattr(recorder, "SECONDS", 1e9)  # longer than an epoch lasts
+    loop = Loop(tmp_path).step(2 + 1 + 2)
+    for _ in range(2):
+        loop.window.interrupt("the program started another process while it was open")
+    assert loop.profiler.calls == ["start", "cancel"]
+    assert loop.words()[-1] == WINDOW_OUT
+    loop.step(3, backwards=0)  # an evaluation
+    assert loop.profiler.calls == ["start", "cancel"]
+    loop.step(1 + 1 + 3 + 1 + 1)
+    assert loop.profiler.calls == ["start", "cancel", "start", "stop", "save", "let_be"]
+    [note] = loop.notes
+    assert (tmp_path / note["file"]).exists()
+    assert len(note["clocks"]) == 2
+    assert [w for w in loop.words() if w != NEXT_IN] == [WINDOW_IN, WINDOW_OUT] * 2
+
+
+def test_it_is_given_up_where_it_is_closed_too_often(tmp_path):
+    loop = Loop(tmp_path).step(2)
+    for _ in range(recorder.ATTEMPTS):
+        loop.step(2)
+        loop.window.interrupt("the program started another process while it was open")
+    loop.step(20)
+    assert loop.profiler.calls == ["start", "cancel"] * recorder.ATTEMPTS
+    assert loop.notes == [{"reason": "the program started another process while it was open"}]
+    assert loop.log.window is None
+
+
 # -- one after the other -------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,9 @@ or not. So it is taken down afterwards, which the profiler does by itself, in a 
 variable is set when it stops and until that thread has ended: else the thread leaves a part of CUPTI in the process.
 Not where the program has captured a CUDA graph: that may crash.
 
+A child process must not inherit an open window. Where the program starts one, as a loader does its workers between
+epochs, the window is closed and opens again when training goes on; then the fewest steps are enough.
+
 A window may be followed by another: where the first has ended well, at once, so that steps are disturbed once.
 """
 
@@ -27,6 +30,7 @@ from .wire import WINDOW_IN, WINDOW_OUT
 SECONDS, FEWEST, MOST = 1.0, 3, 10
 LONG = 3.0
 LIMIT = 60.0  # seconds after which it is closed, whatever it has seen
+ATTEMPTS = 4  # how often it opens, where what the program does in between closes it too soon
 TAKE_DOWN = 1.0, 20.0  # seconds that taking CUPTI down is given at least, and at most
 CATCH_UP = 10.0  # seconds after which the loader is taken to be as far ahead as it always is
 # Tools that use CUPTI too, which serves one at a time.
@@ -209,6 +213,7 @@ class Window:
         self._first = self._last = 0  # when the steps that count began and ended
         self._steps = 0
         self._clocks = []
+        self._interruptions = 0
 
     @property
     def is_watching(self):
@@ -236,6 +241,24 @@ class Window:
                 reason = "%s; and it could not be closed: %r" % (reason, error)
             self._writer.note(self._name, reason=reason)
             self._end()
+
+    def interrupt(self, reason):
+        """Close it, if it is open, and let it open again in the next step that trains: so often, then give it up."""
+        if not self.is_watching:
+            return
+        self._interruptions += 1
+        if self._interruptions >= ATTEMPTS or get_ident() != self._thread:
+            self.give_up(reason)
+            return
+        try:
+            self._kineto.cancel()
+        except Exception as error:
+            self.give_up("%s; and it could not be closed: %r" % (reason, error))
+            return
+        self._log.events.append((perf_counter_ns(), WINDOW_OUT))
+        self._state, self._is_told = _WAITING, False
+        self._begin = self._log.backwards + 1
+        self._mark, self._steps, self._clocks = None, 0, []
 
     def _advance(self, now):
         if self._state == _WAITING:
@@ -293,7 +316,8 @@ class Window:
     def _is_enough(self, seconds):
         most = getattr(self._kineto, "most_steps", MOST)
         is_full = getattr(self._kineto, "is_full", _never)
-        return self._steps >= most or (self._steps >= FEWEST and seconds >= SECONDS) or seconds >= LONG or is_full()
+        wanted = 0.0 if self._interruptions else SECONDS
+        return self._steps >= most or (self._steps >= FEWEST and seconds >= wanted) or seconds >= LONG or is_full()
 
     def _save(self):
         self._clocks.append(_clocks())

@@ -66,8 +66,8 @@ class Windows:
     def before_fork(self):
         """A child must not inherit one that is open."""
         window = self._log.window
-        if window is not None and window.is_watching:
-            window.give_up("the program started another process while it was open")
+        if window is not None:
+            window.interrupt("the program started another process while it was open")
 
     def _make(self, backwards, kineto, find_obstacle, name, following):
         around = (self._log, self._session.writer, backwards)
