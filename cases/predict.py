@@ -178,14 +178,18 @@ def blocked_at(shipped, known, case, fault):
 
 
 def from_lines(shipped, known, case, fault):
-    """If the lines of the fault's function vanished from the phases it is known to cost."""
+    """If the fault's function vanished from the phases it is known to cost: its lines, and what they call."""
     around = function_around(ROOT / "cases" / case / fault.file, fault.line) if fault.file.endswith(".py") else ()
 
-    def share(where):
-        return min(shares(at for at in where if is_file(at.file, case, fault.file) and at.line in around), 1.0)
+    def is_in(place):
+        return is_file(place.file, case, fault.file) and place.line in around
 
-    parts = {entry.phase: 1 - share(entry.where) for entry in shipped.ledger if entry.phase in fault.phases}
-    made = 1 - share(shipped.workers.where) if shipped.workers else 1.0
+    def share(of):
+        called = of.heaviest.whole if of.heaviest is not None and is_in(of.heaviest) else 0.0
+        return min(max(shares(filter(is_in, of.where)), called), 1.0)
+
+    parts = {entry.phase: 1 - share(entry) for entry in shipped.ledger if entry.phase in fault.phases}
+    made = 1 - share(shipped.workers) if shipped.workers else 1.0
     if made == 1.0 and all(left == 1.0 for left in parts.values()):
         return None, "no line of it is named"
     change = Change(phases={phase: left for phase, left in parts.items() if phase != "data_wait"},

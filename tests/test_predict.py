@@ -13,7 +13,7 @@ from floorit import demo, fixes, truth
 from floorit.stats import Estimate
 
 ROOT = Path(__file__).parents[1]
-TABLE = "2026-11-17-predictions.md"
+TABLE = "2026-11-18-predictions.md"
 
 
 @pytest.fixture(scope="module")

@@ -59,12 +59,11 @@ class IterBasedRunner:
             if i % self.cfg.log_config.interval == 0:
                 self._log(i, max_iters, time.time() - logged, data_time)
                 logged, data_time = time.time(), 0.0
-            if i % self.cfg.evaluation.interval == 0 and i < max_iters:
+            if i % self.cfg.evaluation.interval == 0:
                 self._evaluate(i)
             if i == WARMUP and max_iters > WARMUP:
                 began, counted = self._now(), max_iters - WARMUP
         seconds = (self._now() - began) / counted
-        self._evaluate(max_iters)
         torch.save({"state_dict": self.model.state_dict(), "iter": max_iters}, self.work_dir / "latest.pth")
         return seconds
 
