@@ -68,9 +68,9 @@ CANNOT = {
 }
 # What a switch does beside it that no fix can.
 PARTLY = {
-    ("detector", "cache"): "the switch keeps resized pictures; from outside only what decoding returns can be kept",
-    ("service", "cache"): "the switch keeps pictures as they are trained with; from outside only what decoding returns"
-    " can be kept, so resizing and writing the cache stay",
+    ("detector", "cache"): "the switch has pictures decoded before training begins; from outside they are in the first"
+    " pass over the data",
+    ("service", "cache"): "the program goes on writing its cache that is never read",
     ("service", "workers"): "the switch also reads on into the next epoch while the loop evaluates and saves; in which"
     " order that goes, only the program's own sampler knows",
 }

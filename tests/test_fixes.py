@@ -345,6 +345,28 @@ def test_the_page_foretells_what_a_try_does() -> None:
     assert "by the program itself" in findings.promise(advised)
 
 
+@pytest.mark.parametrize(
+    ("changes", "is_kept"),
+    [
+        ({}, True),
+        ({"name": "PIL.Image.resize"}, False),
+        ({"calls": READING.calls / 2}, False),  # of another picture, or of this one once it was changed
+        ({"where": line(1.0, "augment")}, False),
+    ],
+)
+def test_what_is_resized_as_it_was_read_is_kept_too(changes: dict[str, Any], is_kept: bool) -> None:
+    resizing = msgspec.structs.replace(READING, **{"name": "cv2.resize", "kind": "resizing", "share": 0.3, **changes})
+
+    def foretold(*operations: Operation) -> Estimate:
+        of = known(STARVED, where=[line(0.9)], loader={"operations": list(operations)})
+        found = attempt.predict(Arm(name="", command=[], fixes={"decode-cache": "ram"}), of)
+        assert isinstance(found, Estimate)
+        return found
+
+    assert (foretold(READING, resizing).value > foretold(READING).value) == is_kept
+    assert foretold(READING, resizing).low == foretold(READING).low
+
+
 PICTURE = msgspec.structs.replace(READING, dtype="uint8", result=[10, 20, 3])
 
 

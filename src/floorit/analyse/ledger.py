@@ -250,8 +250,8 @@ def _without_marks(marked: Floats, longer: Floats, length: float) -> Floats:
     """A marked row on the device's clock as one without marks would be, which is of this length.
 
     Marks take time of the host. Where it is the limit, the device's row is longer by them, in the phases in which the
-    host's is `longer`; where it is not, the device's row is as long as any other. Or shorter, where those that happen to
-    be marked waited less for data than others do: what is missing belongs to the phases that the host had less of.
+    host's is `longer`; where it is not, the device's row is as long as any other. Or shorter, where those that happen
+    to be marked waited less for data than others do: what is missing belongs to the phases that the host had less of.
     """
     beyond = float(marked.sum()) - length
     differs = np.minimum(np.maximum(longer, 0.0), marked) if beyond > 0 else np.maximum(-longer, 0.0)

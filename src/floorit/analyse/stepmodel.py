@@ -271,7 +271,8 @@ def _pace(needs: Needs, hidden: set[str], outlook: Outlook) -> float:
     seen = _supply(needs, room, hidden) / expected
     if not needs.starved:
         return min(seen, 1.0)
-    return {"worst": seen, "likely": seen**needs.loader.empty, "best": min(seen, seen**needs.loader.empty)}[outlook]
+    now_and_then = float(seen**needs.loader.empty)
+    return {"worst": seen, "likely": now_and_then, "best": min(seen, now_and_then)}[outlook]
 
 
 def _supply(needs: Needs, room: float, hidden: set[str]) -> float:

@@ -193,14 +193,32 @@ def _of_reading(workers: Workers) -> float:
 
 
 def _decode_cache_applied(known: Known) -> Estimate | str:
-    """From outside only what is read from files can be kept, not what the dataset makes of it."""
+    """From outside what is read from files can be kept, and pictures that are resized as they were read.
+
+    Not what else the dataset makes of them. Both are still copied.
+    """
     reason = _hungry(known)
     if reason is not None or known.workers is None:
         return reason or NO_LOADER
     read = sum(op.share for op in known.workers.operations if op.kind in _READ)
     if not read:
         return "no file was seen to be read by cv2.imread, PIL or numpy.load"
-    return known.gain_of_data(Change(loader=Range(1 - read, 1 - 0.9 * read, 1 - 0.7 * read)))  # it is still copied
+    kept = read + _of_resizing(known.workers)
+    return known.gain_of_data(Change(loader=Range(1 - kept, 1 - 0.9 * kept, 1 - 0.7 * read)))
+
+
+def _of_resizing(workers: Workers) -> float:
+    """Of making samples, OpenCV's resizing of what likely is as it was read: in the same function, and as often."""
+    reads = [op for op in workers.operations if op.kind in _READ and op.where is not None]
+    return sum(
+        op.share for op in workers.operations if op.name == "cv2.resize" and any(_is_beside(op, read) for read in reads)
+    )
+
+
+def _is_beside(operation: Operation, read: Operation) -> bool:
+    assert read.where is not None
+    here = operation.where is not None and (operation.where.file, operation.where.function)
+    return here == (read.where.file, read.where.function) and abs(operation.calls - read.calls) <= _WHOLE
 
 
 FIXES = (

@@ -1,14 +1,17 @@
 """Files that were decoded once are not decoded again: what OpenCV, PIL and numpy made of them is kept.
 
 Each result is found by the file's path, size and time of change, and by how it was to be decoded. The program gets a
-copy of its own, which it may change.
+copy of its own, which it may change. Where it has OpenCV resize that copy and has not changed it, which is seen by
+comparing it with what is kept, the resized picture is kept and given out in the same way.
 """
 
+import ctypes
 import functools
 import json
 import os
 import struct
 import sys
+import weakref
 
 from ..imports import after_import
 from ..traces import hide_ours
@@ -19,6 +22,8 @@ _PLACES = {"ram": InMemory, "disk": OnDisk}
 _LENGTH = struct.Struct("<I")  # of the description of an array, which stands before its bytes
 # Pictures whose bytes are all there is to them; those with a palette, or fewer than eight bits, are decoded each time.
 _PLAIN = ("L", "RGB", "RGBA", "CMYK")
+_compare = ctypes.CDLL(None).memcmp
+_compare.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
 
 
 def install(session, asked):
@@ -27,6 +32,7 @@ def install(session, asked):
     replace = session.patches.replace
     after_import("numpy", lambda numpy: replace(numpy, "load", _keeping_arrays(cache, numpy.load)))
     after_import("cv2", lambda cv2: replace(cv2, "imread", _keeping_arrays(cache, cv2.imread)))
+    after_import("cv2", lambda cv2: replace(cv2, "resize", _keeping_resized(cache, cv2.resize)))
     after_import("PIL.ImageFile", lambda pil: replace(pil.ImageFile, "load", _keeping_pictures(cache, pil)))
 
 
@@ -36,6 +42,14 @@ class _Cache:
     def __init__(self, applied, store):
         self._applied = applied
         self._store = store
+        self._given = {}  # of arrays that the program has: (array, name) by their id
+
+    def named(self, name_of, args, kwargs):
+        """The name of what a call gives; None where it has none."""
+        try:
+            return name_of(*args, **kwargs)
+        except Exception:
+            return None  # the program will hear of what is wrong with its arguments from the function itself
 
     def find(self, name, restore):
         """What `restore` makes of the bytes kept under a name; None where there are none."""
@@ -50,33 +64,71 @@ class _Cache:
         return found
 
     def keep(self, name, describe):
-        """Keep what `describe()` gives: parts of bytes, or None."""
+        """Keep what `describe()` gives, parts of bytes or None; whether it is kept."""
         try:
             parts = describe()
-            if parts is not None and not self._store.put(name, *parts):
-                self._applied.unmet("there is no room left to keep decoded files in")
+            if parts is None:
+                return False
+            if self._store.put(name, *parts):
+                return True
+            self._applied.unmet("there is no room left to keep decoded files in")
         except Exception as error:
             self._applied.fail("a decoded file cannot be kept: %r" % (error,))
+        return False
+
+    def give(self, array, name):
+        """The program gets an array that is kept under a name."""
+        known = id(array)
+        self._given[known] = weakref.ref(array, lambda _: self._given.pop(known, None)), name
+
+    def name_of(self, array):
+        """The name that an array is kept under, if it was given to the program and is as it was then; else None."""
+        given, name = self._given.get(id(array), (None, None))
+        if given is None or given() is not array:
+            return None
+        kept = self._store.get(name)
+        return name if kept is not None and _is_same(array, kept) else None
 
 
 def _keeping_arrays(cache, function):
+    def name_of(path=None, *args, **kwargs):
+        return _name(function.__name__, path, args, sorted(kwargs.items()))
+
+    return _keeping(cache, function, name_of)
+
+
+def _keeping_resized(cache, resize):
+    """What OpenCV made of a picture that is as it was read."""
+
+    def name_of(src=None, dsize=None, dst=None, *args, **kwargs):
+        how = (dsize, args, sorted(kwargs.items()))
+        name = cache.name_of(src) if dst is None and _is_plain(how) else None
+        return None if name is None else (resize.__name__, name, how)
+
+    return _keeping(cache, resize, name_of)
+
+
+def _keeping(cache, function, name_of):
+    """A function whose arrays are kept, each under the name that `name_of` gives for its arguments, unless None."""
+
     @functools.wraps(function)
-    def read(*args, **kwargs):
+    def made(*args, **kwargs):
         numpy = sys.modules["numpy"]
-        name = _name(function.__name__, args[0] if args else None, args[1:], sorted(kwargs.items()))
+        name = cache.named(name_of, args, kwargs)
         array = None if name is None else cache.find(name, lambda kept: _array(numpy, kept))
         if array is not None:
+            cache.give(array, name)
             return array
         try:
             array = function(*args, **kwargs)
         except BaseException:
             hide_ours()
             raise
-        if name is not None and type(array) is numpy.ndarray:
-            cache.keep(name, lambda: _described(numpy, array))
+        if name is not None and type(array) is numpy.ndarray and cache.keep(name, lambda: _described(numpy, array)):
+            cache.give(array, name)
         return array
 
-    return read
+    return made
 
 
 def _name(kind, path, *how):
@@ -91,6 +143,13 @@ def _name(kind, path, *how):
     return (kind, path, found.st_size, found.st_mtime_ns, *how)
 
 
+def _is_plain(value):
+    """Whether it is of numbers, which its text tells in full."""
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (int, float, str, sys.modules["numpy"].number))
+
+
 def _described(numpy, array):
     if not array.size or not array.flags.c_contiguous or array.dtype.hasobject or array.dtype.names:
         return None
@@ -98,9 +157,24 @@ def _described(numpy, array):
     return _LENGTH.pack(len(description)), description, array.reshape(-1).view(numpy.uint8).data
 
 
-def _array(numpy, kept):
+def _description(kept):
+    """An array's type and shape, and where its bytes begin."""
     begin = _LENGTH.size + _LENGTH.unpack_from(kept)[0]
     kind, shape = json.loads(bytes(kept[_LENGTH.size : begin]))
+    return kind, tuple(shape), begin
+
+
+def _is_same(array, kept):
+    """Whether an array is what is kept, to the last byte."""
+    kind, shape, begin = _description(kept)
+    if array.dtype.str != kind or array.shape != shape or not array.flags.c_contiguous:
+        return False
+    first = ctypes.addressof(ctypes.c_char.from_buffer(kept, begin))
+    return _compare(first, array.__array_interface__["data"][0], array.nbytes) == 0
+
+
+def _array(numpy, kept):
+    kind, shape, begin = _description(kept)
     array = numpy.empty(shape, kind)
     array.reshape(-1).view(numpy.uint8)[:] = kept[begin:]
     return array
