@@ -3,7 +3,8 @@
 A round runs every arm once, each in a fresh process under `floorit run`, in random order: as shipped, without each
 fault, without all. Arms are compared within their round, so that what else the machine does falls on all of them
 alike; intervals are over rounds. After each round the results stand in cases/NAME/truth.toml, so an interrupted
-measurement keeps the rounds that were finished, and --earlier adds more on another day.
+measurement keeps the rounds that were finished; every run's numbers stand beside the records, in rounds.json, which
+--earlier goes on with on another day.
 """
 
 import argparse
@@ -36,6 +37,7 @@ ASKED_ABOUT = 1.05  # speed-ups over this: does the ledger agree with the progra
 AGREEMENT = 0.1  # how far what the ledger saves may be from what the timer saves
 SHOWN = 0.005  # of a step: changes of a phase under this are left out
 FIGURES = 4  # that are written
+ROUNDS = "rounds.json"
 WINDOWS = ("first", "not", "alone")  # when a case on a GPU is recorded with the kernel window
 PATIENCE = 10.0  # seconds an interrupted run is given to end
 
@@ -46,7 +48,7 @@ examples:
   python cases/measure.py detector --only anomaly            one fault again; the others' results stay
   python cases/measure.py --scale gpu --budget 500 --extra "--steps 40" --write-to $OUT
   python cases/measure.py detector --regime data             as truth.toml describes it under [regime.data]
-  python cases/measure.py bev --earlier bev.json --json bev.json   one more day's rounds on top
+  python cases/measure.py bev --earlier docs/measurements/cases/2026-11-18-h200/bev/rounds.json   more rounds on top
   python cases/measure.py bev --scale gpu --window alone     nothing but the record that predictions are from
   python cases/measure.py bev --extra "--batch-size 8" --dry-run
 
@@ -204,8 +206,10 @@ class Measurement:
             self.write()
 
     def write(self):
-        """The tables of truth.toml, and the records of this measurement's first round."""
+        """The tables of truth.toml, the numbers of all rounds, and the records of this measurement's first one."""
         write_truth(self.options.write_to / "cases" / self.case.name / truth.NAME, self)
+        folder = self.records(self.rounds[0][AS_SHIPPED])
+        (folder / ROUNDS).write_text(json.dumps([self.as_json()], indent=1) + "\n")
         if not self.recorded:
             self.recorded = True
             self.keep(self.rounds[-1])
@@ -218,12 +222,17 @@ class Measurement:
 
     def keep(self, found):
         """Write down the reports of some arms."""
-        date = time.strftime("%Y-%m-%d", time.gmtime())
-        records = self.options.write_to / "docs" / "measurements" / "cases"
-        folder = records / f"{date}-{self.key_of(found[AS_SHIPPED])}" / self.case.name
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = self.records(found[AS_SHIPPED])
         for arm, ran in found.items():
             (folder / f"{arm}.json").write_text(json.dumps(ran.report, indent=1, ensure_ascii=False) + "\n")
+
+    def records(self, shipped):
+        """The folder of today's records, on the machine of a run as shipped."""
+        date = time.strftime("%Y-%m-%d", time.gmtime())
+        records = self.options.write_to / "docs" / "measurements" / "cases"
+        folder = records / f"{date}-{self.key_of(shipped)}" / self.case.name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     @property
     def key(self):

@@ -169,9 +169,11 @@ def test_one_fault_measured_again_leaves_the_others_as_they_were(measure: Any, r
 
 
 def test_the_records_of_the_first_round_are_kept(measure: Any, root: Path) -> None:
-    measurement(measure, root, rounds=1).write()
-    kept = sorted(path.name for path in (root / "docs" / "measurements" / "cases").glob("*-cpu/toy/*"))
-    assert kept == ["all-off.json", "as-shipped.json", "without-draw.json"]
+    made = measurement(measure, root, rounds=1)
+    made.write()
+    kept = sorted((root / "docs" / "measurements" / "cases").glob("*-cpu/toy/*"))
+    assert [path.name for path in kept] == ["all-off.json", "as-shipped.json", "rounds.json", "without-draw.json"]
+    assert len(list(measure.earlier_rounds(kept[2], "toy", made.arms))) == 1
 
 
 @pytest.mark.parametrize("seed", range(20))
