@@ -160,6 +160,7 @@ GAINS = [
     ("fused", known(LAUNCHING), 1.01, 1.2),
     ("fused", known(CPU.but(host={**TRAIN, "optimizer": 0.037}), settings={"optimizer": "AdamW"}), 1.4, 1.8),
     ("anomaly", known(CPU, settings={"anomaly_detection": True}, shares={"debug-left-on": 0.5}), 3.3, 3.4),
+    ("static-graph", known(CPU, ranks=2, settings={"ddp.static_graph": False}, shares={"comm-bound": 0.5}), 1.3, 1.5),
     ("launch-blocking", known(GPU, settings={"CUDA_LAUNCH_BLOCKING": "1"}), 1.0, 2.0),
     ("sync-off", known(GPU.but(gpu={"forward": 0.02, "backward": 0.01}, syncs=10)), 1.1, 2.0),
     ("log-every", known(CPU.but(host={**TRAIN, "logging": 0.037}), shares={"logging-bound": 0.5}), 1.7, 2.0),
@@ -249,6 +250,7 @@ REASONS = [
     ("allocator", known(GPU), "not time"),
     ("optimizer-8bit", known(GPU), "not time"),
     ("static-graph", known(GPU), "one rank"),
+    ("static-graph", known(GPU, ranks=2, settings={"ddp.static_graph": False}), "not seen to wait"),
     ("bucket-view", known(GPU, ranks=2, settings={"ddp.gradient_as_bucket_view": True}), "on already"),
 ]
 

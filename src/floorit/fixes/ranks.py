@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from floorit.analyse.stepmodel import Change, gain
 from floorit.fixes import values
-from floorit.fixes.fix import Fix, Known
+from floorit.fixes.fix import CLAIMED, Fix, Known
 from floorit.stats import Estimate
 
 _LARGEST = 1 << 16  # MiB of a bucket: more than the gradients that a GPU holds
 
 
 def _of_ddp(known: Known, setting: str) -> Estimate | str:
-    """At best it takes away what is seen of communication; nothing of that is sure."""
+    """At best it takes away what the ranks are seen to wait for each other; nothing of that is sure."""
     if known.ranks < 2:
         return "there is one rank"
     if known.setting(setting) is None:
         return "gradients are not reduced by DDP"
     if known.setting(setting) is True:
         return f"{setting} is on already"
-    most = gain(known.needs, Change(phases={"grad_sync": 0.0}))
-    return Estimate(value=most.value**0.5, low=1.0, high=most.high, n=most.n)
+    most = 1 / (1 - min(known.shares.get("comm-bound", 0.0), 0.99))
+    if most <= CLAIMED:
+        return "the ranks are not seen to wait for each other"
+    return Estimate(value=most**0.5, low=1.0, high=most, n=known.needs.n)
 
 
 def _bucket_mb(known: Known) -> Estimate | str:
