@@ -100,6 +100,8 @@ def arguments():
         "--write-to", type=Path, default=ROOT, metavar="DIR", help="write there what belongs in the repository"
     )
     options = parser.parse_args()
+    if options.dry_run and options.window == "alone":
+        parser.error("--window alone writes a record, and nothing else: it does not go with --dry-run")
     options.cases = list(dict.fromkeys(options.cases)) or list(demo.NAMES)
     for name in options.cases:
         if name not in demo.NAMES:
@@ -218,7 +220,11 @@ class Measurement:
 
     def record_window(self):
         """As shipped, with the kernel window: what predictions are from. Takes the place of the round's own record."""
-        self.keep({AS_SHIPPED: run(self.case, [], self.options, window=True)})
+        try:
+            self.keep({AS_SHIPPED: run(self.case, [], self.options, window=True)})
+        except RunFailed as error:
+            self.failed = True
+            say(f"{self.case.name} failed with the kernel window\n{error}")
 
     def keep(self, found):
         """Write down the reports of some arms."""

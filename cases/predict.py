@@ -27,6 +27,7 @@ from floorit.report.model import Report  # noqa: E402
 from floorit.stats import Estimate  # noqa: E402
 
 RECORDS = ROOT / "docs" / "measurements" / "cases"
+SHIPPED = "as-shipped.json"
 _DATE = len("2026-11-15")  # that the names of records begin with
 BAND = 0.05  # around 1: neither a gain nor a loss, with as few runs as these
 AIM = 0.10  # median error
@@ -38,11 +39,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the table there instead of printing it")
     options = parser.parse_args()
-    folders = newest(RECORDS)
-    if not folders:
+    records = newest(RECORDS)
+    if not records:
         sys.exit(f"predict.py: there are no records in {RECORDS}")
-    rows = [row for machine, folder in folders.items() for row in predicted(folder, machine)]
-    said = markdown(rows, folders)
+    rows = [row for machine, reports in records.items() for row in predicted(reports, machine)]
+    said = markdown(rows, records)
     if options.write:
         options.write.write_text(said, encoding="utf-8")
     else:
@@ -94,15 +95,15 @@ def sign(value):
     return 0 if abs(value - 1) <= BAND else 1 if value > 1 else -1
 
 
-def predicted(folder, machine):
+def predicted(reports, machine):
     """All faults of a machine's records that were measured."""
-    for case in sorted(path.name for path in folder.iterdir()):
+    for case in sorted({case for case, _ in reports}):
         known = truth.load(ROOT / "cases" / case)
-        shipped = read(folder / case / "as-shipped.json")
+        shipped = read(reports[case, SHIPPED])
         for fault in known.faults:
-            without = folder / case / f"without-{fault.name}.json"
+            without = reports.get((case, f"without-{fault.name}.json"))
             measured = known.measured[machine].faults.get(fault.name)
-            if measured is not None and without.exists():
+            if measured is not None and without is not None:
                 said, how = prediction(shipped, read(without), case, fault)
                 yield Row(case=case, machine=machine, fault=fault, predicted=said, how=how, measured=measured.speedup)
 
@@ -201,13 +202,18 @@ def from_lines(shipped, known, case, fault):
 
 
 def newest(records):
-    """The last records of each machine: its key, and their folder, whose name is a date and that key."""
-    return {folder.name[_DATE + 1 :]: folder for folder in sorted(records.iterdir()) if folder.is_dir()}
+    """The last report of each run, by its case and name, for each machine, whose key follows the date of a folder."""
+    found = {}
+    for path in sorted(records.glob("*/*/*.json")):
+        folder, case = path.parts[-3:-1]
+        found.setdefault(folder[_DATE + 1 :], {})[case, path.name] = path
+    return found
 
 
-def markdown(rows, folders):
-    date = max(folder.name for folder in folders.values())[:_DATE]
-    dated = ", ".join(f"`{folder.name}`" for folder in sorted(folders.values()))
+def markdown(rows, records):
+    folders = {path.parts[-3] for reports in records.values() for path in reports.values() if path.name == SHIPPED}
+    date = max(folders)[:_DATE]
+    dated = ", ".join(f"`{folder}`" for folder in sorted(folders))
     said = [row for row in rows if row.predicted is not None]
     lines = [
         f"# Predictions beside measurements, {date}",

@@ -67,7 +67,6 @@ class _Run:
     idle: dict[str, dict[str, float]] = field(default_factory=dict)  # by cause, and by the host's phase
     segments: list[tuple[float, float, str]] = field(default_factory=list)
     queue: deque[float] = field(default_factory=deque)
-    waited: int = 0  # steps whose batch was not ready
 
     def pass_time(self, phase: str, until: float) -> None:
         if until > self.now:
@@ -133,9 +132,7 @@ class _Batches:
             self._ready.append(self._free[worker])
 
     def take(self, run: _Run) -> None:
-        ready = self._ready.pop(0)
-        run.waited += ready > run.now
-        run.pass_time("data_wait", ready)
+        run.pass_time("data_wait", self._ready.pop(0))
         self._ask(run.now)
 
 
@@ -215,7 +212,7 @@ def needs(program: Program, window: bool = True, **loader: Any) -> Needs:
         median=one,
         steps=steps,
         batch=1.0,
-        workers=msgspec.structs.replace(workers(program, mean), **{"queue_empty_share": run.waited / steps, **loader}),
+        workers=msgspec.structs.replace(workers(program, mean), **loader),
         gpu=gpu if program.gpu is not None and window else None,
         cores=float(program.cores),
         threads=1,

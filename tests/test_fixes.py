@@ -358,6 +358,7 @@ def test_the_page_foretells_what_a_try_does() -> None:
 )
 def test_what_is_resized_as_it_was_read_is_kept_too(changes: dict[str, Any], is_kept: bool) -> None:
     resizing = msgspec.structs.replace(READING, **{"name": "cv2.resize", "kind": "resizing", "share": 0.3, **changes})
+    colour = msgspec.structs.replace(READING, name="cv2.cvtColor", kind="colour", share=0.01)
 
     def foretold(*operations: Operation) -> Estimate:
         of = known(STARVED, where=[line(0.9)], loader={"operations": list(operations)})
@@ -367,6 +368,7 @@ def test_what_is_resized_as_it_was_read_is_kept_too(changes: dict[str, Any], is_
 
     assert (foretold(READING, resizing).value > foretold(READING).value) == is_kept
     assert foretold(READING, resizing).low == foretold(READING).low
+    assert foretold(READING, resizing, colour).value == foretold(READING).value  # of other colours by then
 
 
 PICTURE = msgspec.structs.replace(READING, dtype="uint8", result=[10, 20, 3])

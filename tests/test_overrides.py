@@ -180,9 +180,10 @@ def test_files_are_decoded_once_for_workers_that_are_not_forked(tmp_path: Path, 
 
 
 def assert_decoded_once(ran: Ran) -> None:
-    """Six samples an epoch, each with six reads of three files, four of them of two pictures in the same way each.
+    """Six samples an epoch, each with nine reads of three files, seven of them of two pictures in the same way each.
 
-    And a picture that is resized as it was read; those that were changed before are resized each time.
+    And a picture that is resized as it was read; others are resized each time: those that were changed before, and
+    those that are to be of another size.
     """
     first, second, third = (ran.said["seen"][begin : begin + 6] for begin in (0, 6, 12))
     assert len({total for _, total, *_ in first}) == 6
@@ -191,7 +192,7 @@ def assert_decoded_once(ran: Ran) -> None:
     assert third[:5] == first[:5]  # also what is there now in place of the first file
     assert third[5] != first[5]
     assert ran.told["decode-cache"]["state"] == "in force"
-    assert ran.told["decode-cache"]["acted"] == 6 * 2 + 6 * (6 + 1) + (5 * (6 + 1) + 2)
+    assert ran.told["decode-cache"]["acted"] == 6 * 5 + 6 * (9 + 1) + (5 * (9 + 1) + 5)
 
 
 def test_workers_are_not_kept_where_two_passes_go_on_at_the_same_time(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ def predict() -> Any:
 
 @pytest.fixture(scope="module")
 def rows(predict: Any) -> Any:
-    folders = predict.newest(predict.RECORDS)
-    return [row for machine, folder in folders.items() for row in predict.predicted(folder, machine)]
+    records = predict.newest(predict.RECORDS)
+    return [row for machine, reports in records.items() for row in predict.predicted(reports, machine)]
 
 
 def row(predict: Any, rows: Any, predicted: float, measured: float) -> Any:

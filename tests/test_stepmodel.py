@@ -88,11 +88,6 @@ CASES = {
         STARVED,
         without("eval"),
     ),
-    "evaluation of workers that have time left": (
-        FED.but(batch=0.120, eval_every=15, eval_seconds=0.3),
-        FED.but(batch=0.120),
-        without("eval"),
-    ),
     "evaluation longer than the queue": (STARVED.but(eval_every=20, eval_seconds=2.0), STARVED, without("eval")),
 }
 

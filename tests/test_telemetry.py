@@ -234,7 +234,7 @@ def test_means_are_of_the_stretch_that_trained_and_of_the_busiest_gpu() -> None:
     assert found.gpu.slowed == {"heat": 0.5}
     assert found.gpu.tensor_share is None
     assert machine.describe(samples, 30.0, 40.0) is None
-    without = machine.describe(samples, 10.0, 19.0, besides=(12.5, 14.5))  # samples 13, 14 and 15 tell of it
+    without = machine.describe(samples, 10.0, 19.0, besides=[(12.5, 14.5)])  # samples 13, 14 and 15 tell of it
     assert without is not None
     assert without.samples == 7
 

@@ -26,7 +26,8 @@ RECENT_PASSES = 2  # over data, of a process: training's and evaluation's; worke
 MARGIN = 2.0  # seconds that every rank is given to hear of what it is asked
 # The kernel window opens once so many steps were steady, for so many seconds in all.
 STEADY_STEPS, STEADY_SECONDS = 10, 3.0
-WINDOW_LIMIT = 150.0  # seconds that the end of a run waits for both windows to be over; more than they ever take
+# Seconds that the end of a run waits for both windows to be over; more than they take where nothing closes them.
+WINDOW_LIMIT = 150.0
 
 
 class Live:

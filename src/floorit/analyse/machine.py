@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -82,17 +82,17 @@ def _if_low(least: int | None, size: int | None, share: float) -> int | None:
 
 
 def describe(
-    samples: list[Sample], begin: float, end: float, besides: tuple[float, float] | None = None
+    samples: list[Sample], begin: float, end: float, besides: Sequence[tuple[float, float]] = ()
 ) -> Machine | None:
     """From the samples between two moments; None where there are none.
 
-    A sample tells of the time since the one before it. Those that tell of the stretch `besides` are left out.
+    A sample tells of the time since the one before it. Those that tell of the stretches `besides` are left out.
     """
     before = [begin, *(sample.at for sample in samples)]
     within = [
         sample
         for sample, since in zip(samples, before, strict=False)
-        if begin <= sample.at <= end and (besides is None or sample.at <= besides[0] or since >= besides[1])
+        if begin <= sample.at <= end and all(sample.at <= first or since >= last for first, last in besides)
     ]
     cpu = mean(np.array([s.cpu for s in within]), least=0.0)
     if cpu is None:

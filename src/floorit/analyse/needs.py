@@ -55,7 +55,6 @@ class Loader(msgspec.Struct, frozen=True, kw_only=True):
     work: Range  # seconds that one process needs for a batch
     receive: float  # seconds that the loop needs to take a batch over from a worker
     ahead: float  # batches that are still made when the loop takes none: those asked for, of which some are half done
-    empty: float = 1.0  # how often, when the loop wants a batch, none is ready; 1 where it is not known
 
 
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
@@ -240,7 +239,6 @@ def _loader(
         work=Range(work / crowd, work / crowd**0.5, work),
         receive=waited if workers.always_ready else receive,
         ahead=max(workers.count * ((workers.prefetch or 0) - 0.5), 0.0),
-        empty=1.0 if workers.queue_empty_share is None else workers.queue_empty_share,
     )
 
 

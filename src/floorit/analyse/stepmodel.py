@@ -258,9 +258,7 @@ def _ahead(needs: Needs, phase: str, supply: float) -> float:
 def _pace(needs: Needs, hidden: set[str], outlook: Outlook) -> float:
     """How much slower or faster than their work says the workers are seen to deliver.
 
-    Where the loop waits for every batch, their pace is its own; where it does not wait, they are at least as fast as it
-    is. Where it waits now and then, after a pause or for a long batch, they have time left in between: then what their
-    work says counts as far as batches were ready.
+    Where the loop waits for them, their pace is its own; where it does not, they are at least as fast as it is.
     """
     assert needs.loader is not None
     alone = sum(needs.host.get(phase, 0.0) for phase in BETWEEN if phase not in hidden)
@@ -269,10 +267,7 @@ def _pace(needs: Needs, hidden: set[str], outlook: Outlook) -> float:
     if not needs.loader.workers or not expected:
         return 1.0
     seen = _supply(needs, room, hidden) / expected
-    if not needs.starved:
-        return min(seen, 1.0)
-    now_and_then = float(seen**needs.loader.empty)
-    return {"worst": seen, "likely": now_and_then, "best": min(seen, now_and_then)}[outlook]
+    return seen if needs.starved else min(seen, 1.0)
 
 
 def _supply(needs: Needs, room: float, hidden: set[str]) -> float:

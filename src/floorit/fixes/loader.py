@@ -25,6 +25,7 @@ _UNDECODED = ("Image.open", "read_file")  # operations that give no picture yet
 _WHOLE = 0.05  # that pictures a sample may differ from a whole number by
 _BITS = re.compile(r"\d+$")
 _READ = ("reading", "decoding")  # operations whose results are kept by `decode-cache`, applied from outside
+_GIVEN = ("cv2.imread", "numpy.load")  # of these, those that give an array which can be compared with what is kept
 # One thread for OpenCV and OpenMP in each worker, where they crowded the cores: 0.232 to 0.213 s (mmdetection#6867).
 _FEWER_THREADS = 0.232 / 0.213
 
@@ -167,6 +168,7 @@ def _kept_bytes(known: Known) -> int | None:
     samples, workers = known.samples_per_epoch, known.workers
     operations = workers.operations if workers is not None else []
     reads = [op for op in operations if op.kind in _READ and not op.name.endswith(_UNDECODED)]
+    reads += _resized_at_once(operations) if reads else []
     sizes = [_bytes_of(op) for op in reads]
     if samples is None or not reads or None in sizes:
         return None
@@ -203,22 +205,27 @@ def _decode_cache_applied(known: Known) -> Estimate | str:
     read = sum(op.share for op in known.workers.operations if op.kind in _READ)
     if not read:
         return "no file was seen to be read by cv2.imread, PIL or numpy.load"
-    kept = read + _of_resizing(known.workers)
+    kept = read + sum(op.share for op in _resized_at_once(known.workers.operations))
     return known.gain_of_data(Change(loader=Range(1 - kept, 1 - 0.9 * kept, 1 - 0.7 * read)))
 
 
-def _of_resizing(workers: Workers) -> float:
-    """Of making samples, OpenCV's resizing of what likely is as it was read: in the same function, and as often."""
-    reads = [op for op in workers.operations if op.kind in _READ and op.where is not None]
-    return sum(
-        op.share for op in workers.operations if op.name == "cv2.resize" and any(_is_beside(op, read) for read in reads)
-    )
+def _resized_at_once(operations: list[Operation]) -> list[Operation]:
+    """OpenCV's resizing of what likely is as it was read: in the same function, as often, and nothing beside it."""
+    reads = [op for op in operations if op.name in _GIVEN]
+    others = [op for op in operations if op.kind not in (*_READ, "resizing")]
+    return [
+        op
+        for op in operations
+        if op.name == "cv2.resize"
+        and any(_are_beside(op, read) for read in reads)
+        and not any(_are_beside(op, other) for other in others)
+    ]
 
 
-def _is_beside(operation: Operation, read: Operation) -> bool:
-    assert read.where is not None
-    here = operation.where is not None and (operation.where.file, operation.where.function)
-    return here == (read.where.file, read.where.function) and abs(operation.calls - read.calls) <= _WHOLE
+def _are_beside(one: Operation, other: Operation) -> bool:
+    if one.where is None or other.where is None or abs(one.calls - other.calls) > _WHOLE:
+        return False
+    return (one.where.file, one.where.function) == (other.where.file, other.where.function)
 
 
 FIXES = (

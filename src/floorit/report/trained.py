@@ -91,9 +91,9 @@ def stretch(trained: Trained) -> tuple[float, float]:
     return float(trained.process.starts()[after[0]]), float(trained.process.rows["end"][-1])
 
 
-def watched(trained: Trained) -> tuple[float, float] | None:
-    """When the kernel window slowed steps down, and until when."""
+def watched(trained: Trained) -> list[tuple[float, float]]:
+    """When windows slowed steps down, and until when: several times, where new processes closed them."""
     rows = np.flatnonzero(trained.iterations.windowed)
-    if not len(rows):
-        return None
-    return float(trained.process.starts()[rows[0]]), float(trained.process.rows["end"][rows[-1]])
+    starts, ends = trained.process.starts(), trained.process.rows["end"]
+    on_end = np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1) if len(rows) else []
+    return [(float(starts[each[0]]), float(ends[each[-1]])) for each in on_end]

@@ -2,7 +2,8 @@
 
 Each result is found by the file's path, size and time of change, and by how it was to be decoded. The program gets a
 copy of its own, which it may change. Where it has OpenCV resize that copy and has not changed it, which is seen by
-comparing it with what is kept, the resized picture is kept and given out in the same way.
+comparing it with what is kept, the resized picture is kept and given out in the same way: one of each, as a program
+that asks for another size each time would fill the room with what it never asks for again.
 """
 
 import ctypes
@@ -11,7 +12,6 @@ import json
 import os
 import struct
 import sys
-import weakref
 
 from ..imports import after_import
 from ..traces import hide_ours
@@ -22,6 +22,7 @@ _PLACES = {"ram": InMemory, "disk": OnDisk}
 _LENGTH = struct.Struct("<I")  # of the description of an array, which stands before its bytes
 # Pictures whose bytes are all there is to them; those with a palette, or fewer than eight bits, are decoded each time.
 _PLAIN = ("L", "RGB", "RGBA", "CMYK")
+_REMEMBERED = 256  # arrays that were given to the program
 _compare = ctypes.CDLL(None).memcmp
 _compare.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
 
@@ -42,14 +43,14 @@ class _Cache:
     def __init__(self, applied, store):
         self._applied = applied
         self._store = store
-        self._given = {}  # of arrays that the program has: (array, name) by their id
+        self._given = {}  # names of the last arrays that the program was given, by the arrays' id
 
     def named(self, name_of, args, kwargs):
-        """The name of what a call gives; None where it has none."""
+        """The name of what a call gives, and what is noted with it; None and None where it has none."""
         try:
             return name_of(*args, **kwargs)
         except Exception:
-            return None  # the program will hear of what is wrong with its arguments from the function itself
+            return None, None  # the program will hear of what is wrong with its arguments from the function itself
 
     def find(self, name, restore):
         """What `restore` makes of the bytes kept under a name; None where there are none."""
@@ -77,22 +78,30 @@ class _Cache:
         return False
 
     def give(self, array, name):
-        """The program gets an array that is kept under a name."""
-        known = id(array)
-        self._given[known] = weakref.ref(array, lambda _: self._given.pop(known, None)), name
+        """The program gets an array that is kept under a name.
 
-    def name_of(self, array):
-        """The name that an array is kept under, if it was given to the program and is as it was then; else None."""
-        given, name = self._given.get(id(array), (None, None))
-        if given is None or given() is not array:
+        No reference to it stays, not even a weak one: numpy would not let the program resize it in place.
+        """
+        if len(self._given) >= _REMEMBERED:
+            self._given.clear()
+        self._given[id(array)] = name
+
+    def name_of_resized(self, array, how):
+        """The name for what is made of an array that is as it was given to the program; None where it can't be kept."""
+        source = self._given.get(id(array))
+        if source is None:
             return None
-        kept = self._store.get(name)
+        name = ("resize", source)
+        resized = self._store.get(name)
+        if resized is not None and _description(resized)[2] != how:
+            return None  # another size of it is kept
+        kept = self._store.get(source)
         return name if kept is not None and _is_same(array, kept) else None
 
 
 def _keeping_arrays(cache, function):
     def name_of(path=None, *args, **kwargs):
-        return _name(function.__name__, path, args, sorted(kwargs.items()))
+        return _name(function.__name__, path, _told((args, sorted(kwargs.items())))), None
 
     return _keeping(cache, function, name_of)
 
@@ -101,20 +110,19 @@ def _keeping_resized(cache, resize):
     """What OpenCV made of a picture that is as it was read."""
 
     def name_of(src=None, dsize=None, dst=None, *args, **kwargs):
-        how = (dsize, args, sorted(kwargs.items()))
-        name = cache.name_of(src) if dst is None and _is_plain(how) else None
-        return None if name is None else (resize.__name__, name, how)
+        how = _told((dsize, dst, args, sorted(kwargs.items())))
+        return cache.name_of_resized(src, how), how
 
     return _keeping(cache, resize, name_of)
 
 
 def _keeping(cache, function, name_of):
-    """A function whose arrays are kept, each under the name that `name_of` gives for its arguments, unless None."""
+    """A function whose arrays are kept: `name_of` gives the name for a call's arguments, or None, and what is noted."""
 
     @functools.wraps(function)
     def made(*args, **kwargs):
         numpy = sys.modules["numpy"]
-        name = cache.named(name_of, args, kwargs)
+        name, how = cache.named(name_of, args, kwargs)
         array = None if name is None else cache.find(name, lambda kept: _array(numpy, kept))
         if array is not None:
             cache.give(array, name)
@@ -124,7 +132,8 @@ def _keeping(cache, function, name_of):
         except BaseException:
             hide_ours()
             raise
-        if name is not None and type(array) is numpy.ndarray and cache.keep(name, lambda: _described(numpy, array)):
+        is_kept = name is not None and type(array) is numpy.ndarray
+        if is_kept and cache.keep(name, lambda: _described(numpy, array, how)):
             cache.give(array, name)
         return array
 
@@ -143,30 +152,37 @@ def _name(kind, path, *how):
     return (kind, path, found.st_size, found.st_mtime_ns, *how)
 
 
-def _is_plain(value):
-    """Whether it is of numbers, which its text tells in full."""
-    if isinstance(value, (tuple, list)):
-        return all(map(_is_plain, value))
-    return value is None or isinstance(value, (int, float, str, sys.modules["numpy"].number))
+def _told(value):
+    """Arguments as a text that tells them from all others; TypeError where there is none."""
+    kind = type(value)
+    if kind in (tuple, list):
+        return "(%s)" % ", ".join(map(_told, value))
+    if isinstance(value, sys.modules["numpy"].number):
+        return "%s %r" % (value.dtype.str, value.item())
+    if value is None or kind in (int, float, bool, str):
+        return repr(value)
+    raise TypeError(kind)
 
 
-def _described(numpy, array):
+def _described(numpy, array, how):
     if not array.size or not array.flags.c_contiguous or array.dtype.hasobject or array.dtype.names:
         return None
-    description = json.dumps([array.dtype.str, array.shape]).encode()
+    description = json.dumps([array.dtype.str, array.shape, how]).encode()
     return _LENGTH.pack(len(description)), description, array.reshape(-1).view(numpy.uint8).data
 
 
 def _description(kept):
-    """An array's type and shape, and where its bytes begin."""
+    """An array's type and shape, what was noted, and where its bytes begin."""
     begin = _LENGTH.size + _LENGTH.unpack_from(kept)[0]
-    kind, shape = json.loads(bytes(kept[_LENGTH.size : begin]))
-    return kind, tuple(shape), begin
+    kind, shape, how = json.loads(bytes(kept[_LENGTH.size : begin]))
+    return kind, tuple(shape), how, begin
 
 
 def _is_same(array, kept):
     """Whether an array is what is kept, to the last byte."""
-    kind, shape, begin = _description(kept)
+    kind, shape, _, begin = _description(kept)
+    if type(array) is not sys.modules["numpy"].ndarray:
+        return False  # another object in the place of one that is gone
     if array.dtype.str != kind or array.shape != shape or not array.flags.c_contiguous:
         return False
     first = ctypes.addressof(ctypes.c_char.from_buffer(kept, begin))
@@ -174,7 +190,7 @@ def _is_same(array, kept):
 
 
 def _array(numpy, kept):
-    kind, shape, begin = _description(kept)
+    kind, shape, _, begin = _description(kept)
     array = numpy.empty(shape, kind)
     array.reshape(-1).view(numpy.uint8)[:] = kept[begin:]
     return array
