@@ -117,12 +117,16 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.idle) and self.host.get("sync", 0.0) > STARVED * self.step
 
     def busy_in(self, phase: str) -> float:
-        """GPU seconds of the work given to it in a phase, as far as they can be told."""
-        total = sum(self.device.get(p, 0.0) for p in _ON_GPU)
+        """GPU seconds of the work given to it in a phase, as far as they can be told.
+
+        Divided as its own clock says; where no step was marked on that, as the host's time to give it that work.
+        """
+        clock = self.device if any(self.device.get(p) for p in _ON_GPU) else self.host
+        total = sum(clock.get(p, 0.0) for p in _ON_GPU)
         if self.gpu is None or not total or phase not in _ON_GPU:
             return 0.0
         computing = max(self.gpu.likely - self.copies_alone, 0.0)
-        return computing * self.device.get(phase, 0.0) / total
+        return computing * clock.get(phase, 0.0) / total
 
     def idle_by(self, phase: str) -> float:
         """Seconds that the GPU is idle because the host is in a phase; without a window, nothing is known of it."""
