@@ -123,7 +123,7 @@ def _keeping(cache, function, name_of):
     def made(*args, **kwargs):
         numpy = sys.modules["numpy"]
         name, how = cache.named(name_of, args, kwargs)
-        array = None if name is None else cache.find(name, lambda kept: _array(numpy, kept))
+        array = None if name is None else cache.find(name, lambda kept: _array(numpy, kept, how))
         if array is not None:
             cache.give(array, name)
             return array
@@ -132,8 +132,8 @@ def _keeping(cache, function, name_of):
         except BaseException:
             hide_ours()
             raise
-        is_kept = name is not None and type(array) is numpy.ndarray
-        if is_kept and cache.keep(name, lambda: _described(numpy, array, how)):
+        has_name = name is not None and type(array) is numpy.ndarray
+        if has_name and cache.keep(name, lambda: _described(numpy, array, how)):
             cache.give(array, name)
         return array
 
@@ -189,8 +189,11 @@ def _is_same(array, kept):
     return _compare(first, array.__array_interface__["data"][0], array.nbytes) == 0
 
 
-def _array(numpy, kept):
-    kind, shape, _, begin = _description(kept)
+def _array(numpy, kept, how):
+    """The array; None where something else was noted with it: another process may just have kept another size."""
+    kind, shape, noted, begin = _description(kept)
+    if noted != how:
+        return None
     array = numpy.empty(shape, kind)
     array.reshape(-1).view(numpy.uint8)[:] = kept[begin:]
     return array
