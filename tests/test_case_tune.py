@@ -58,7 +58,7 @@ def test_a_search_that_came_to_nothing_has_its_row(script):
     assert "| nothing |" in said
     assert "(1.80 times its floor)" in said
     assert "2.00 [1.90, 2.10]" in said
-    assert "the switch keeps pictures as they are trained with" in said
+    assert "the program goes on writing its cache" in said
     assert "the budget is spent" in said
 
 
