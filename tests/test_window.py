@@ -246,6 +246,17 @@ def test_one_step_of_very_many_operators_is_enough(tmp_path, monkeypatch):
     assert "file" in loop.step(2 + 1 + 1 + 1).notes[0]
 
 
+def test_a_window_that_is_full_waits_for_no_loader_and_does_not_open_again(tmp_path):
+    loop = Loop(tmp_path).step(2)
+    loop.waiting, loop.profiler.is_full = 8, lambda: True
+    assert "file" in loop.step(1 + 1 + 1).notes[0]
+    loop = Loop(tmp_path).step(2)
+    loop.profiler.is_full = lambda: True
+    loop.window.interrupt("the program started another process while it was open")
+    loop.step(20)
+    assert loop.profiler.calls == ["start", "cancel"]
+
+
 def test_a_process_is_full_where_it_has_grown(monkeypatch):
     sizes = iter([100 << 20, (100 << 20) + parts.ROOM, (101 << 20) + parts.ROOM])
     monkeypatch.setattr(parts, "_resident", lambda: next(sizes))

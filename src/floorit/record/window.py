@@ -33,6 +33,7 @@ LIMIT = 60.0  # seconds after which it is closed, whatever it has seen
 ATTEMPTS = 4  # how often it opens, where what the program does in between closes it too soon
 TAKE_DOWN = 1.0, 20.0  # seconds that taking CUPTI down is given at least, and at most
 CATCH_UP = 10.0  # seconds after which the loader is taken to be as far ahead as it always is
+CATCH_UP_AGAIN = 0.5  # the same where a pass over the data has just begun: it has been nowhere near that
 # Tools that use CUPTI too, which serves one at a time.
 _TOOLS = {"KINETO_USE_DAEMON": "a profiling daemon", "CUDA_INJECTION64_PATH": "a tool injected into CUDA"}
 _TOOL_PREFIXES = {"NSYS_": "Nsight Systems", "NV_NSIGHT_": "an Nsight tool", "NV_COMPUTE_PROFILER_": "Nsight Compute"}
@@ -247,7 +248,7 @@ class Window:
         if not self.is_watching:
             return
         self._interruptions += 1
-        if self._interruptions >= ATTEMPTS or get_ident() != self._thread:
+        if self._interruptions >= ATTEMPTS or self._is_full() or get_ident() != self._thread:
             self.give_up(reason)
             return
         try:
@@ -301,7 +302,7 @@ class Window:
     def _next_step(self, now):
         """A step has ended at `now`."""
         if self._state == _WARMING:
-            if self._mark.query() and self._has_caught_up(now):
+            if self._mark.query() and (self._has_caught_up(now) or self._is_full()):
                 self._state, self._first = _MEASURING, now
         elif self._state == _MEASURING:
             self._steps += 1
@@ -315,9 +316,13 @@ class Window:
 
     def _is_enough(self, seconds):
         most = getattr(self._kineto, "most_steps", MOST)
-        is_full = getattr(self._kineto, "is_full", _never)
         wanted = 0.0 if self._interruptions else SECONDS
-        return self._steps >= most or (self._steps >= FEWEST and seconds >= wanted) or seconds >= LONG or is_full()
+        is_enough = self._steps >= most or (self._steps >= FEWEST and seconds >= wanted)
+        return is_enough or seconds >= LONG or self._is_full()
+
+    def _is_full(self):
+        """Whether so much has been seen that more would be in the program's way."""
+        return getattr(self._kineto, "is_full", _never)()
 
     def _save(self):
         self._clocks.append(_clocks())
@@ -349,7 +354,8 @@ class Window:
         return following.at_border(now)
 
     def _has_caught_up(self, now):
-        return self._count_waiting() <= self._waited or now - self._resumed > CATCH_UP * 1e9
+        patience = CATCH_UP_AGAIN if self._interruptions else CATCH_UP
+        return self._count_waiting() <= self._waited or now - self._resumed > patience * 1e9
 
     def _end(self):
         if self._state == _SETTLING:
