@@ -205,7 +205,7 @@ def _decode_cache_applied(known: Known) -> Estimate | str:
     read = sum(op.share for op in known.workers.operations if op.kind in _READ)
     if not read:
         return "no file was seen to be read by cv2.imread, PIL or numpy.load"
-    kept = read + sum(op.share for op in _resized_at_once(known.workers.operations))
+    kept = min(read + sum(op.share for op in _resized_at_once(known.workers.operations)), 1.0)
     return known.gain_of_data(Change(loader=Range(1 - kept, 1 - 0.9 * kept, 1 - 0.7 * read)))
 
 
