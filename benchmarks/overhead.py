@@ -3,9 +3,13 @@
 In every round each arm is a fresh process. They take turns: a turn is a pass over 100 batches (5 of long steps), one
 process trains while the others wait, in random order, so that what else the machine does falls on all of them alike.
 They train on the same core, another in each round. The bare program is there twice: one is compared with the other
-(A/A), and each turn of another arm with the turns of both beside it. The interval is over rounds. What is measured is a
-program that has trained for a while: what comes once in a run is over by then. The promise that is checked: at most 1 %
-of a step or 0.05 ms, whichever is larger.
+(A/A), and each turn of another arm with the turns of both beside it. The interval is over rounds, each weighed by how
+far its own turns differ. What is measured is a program that has trained for a while: what comes once in a run is over
+by then. The promise that is checked: at most 1 % of a step or 0.05 ms, whichever is larger.
+
+A step that takes half as long again as is usual in its turn was held up by something that none of the recorder's hooks
+comes near to. On a GPU, `capped` is of turns in which such steps count as just that long, in all arms alike; how many
+there were in each arm is said below the table, so that one sees if the recorder makes them.
 
 With --sampling it is the bare program three times: beside the third one's turns, the machine is sampled (sampler.py).
 No recorded program takes part then, because its parent samples all the time, beside everybody's turns.
@@ -46,9 +50,10 @@ TURN = {1: 100, 5: 100, 50: 5}  # steps of a turn, by their milliseconds
 PROFILED_SHARE = 0.06  # of the turns of the other arms, and of their steps: what it collects takes long to put away
 SHORTEST = {"cpu": 1.0, "cuda": 2.6}  # milliseconds of the shortest step
 SETTLE = 2  # steps at the start of a turn that fill the caches again; not counted
+HELD_UP = 1.5  # of the median step of a turn
 PROMISED_SHARE, PROMISED_MS = 0.01, 0.05
 # What a row is of -> of the steps of a turn.
-OF_TURN = {"median": "median", "mean": "mean", "middle": "mean"}
+OF_TURN = {"median": "median", "mean": "mean", "middle": "mean", "capped": "capped"}
 
 
 def main():
@@ -154,8 +159,17 @@ class Arm:
             self.ask(size, steps + SETTLE)
             answer = self.answer()
         times = answer["times"]
-        wall = answer["wall"] - sum(times[:SETTLE])
-        return {"median": statistics.median(times[SETTLE:]) * 1e3, "mean": wall / steps * 1e3}
+        wall, times = answer["wall"] - sum(times[:SETTLE]), times[SETTLE:]
+        usual = statistics.median(times)
+        beyond = [time - HELD_UP * usual for time in times if time > HELD_UP * usual]
+        return {
+            "median": usual * 1e3,
+            "mean": wall / steps * 1e3,
+            "capped": (wall - sum(beyond)) / steps * 1e3,
+            "held_up": len(beyond),
+            "steps": steps,
+            "microseconds": [round(time * 1e6) for time in times],
+        }
 
     def answer(self):
         """The next line that it says."""
@@ -257,15 +271,15 @@ def environment():
 def rows(rounds, options):
     """On a GPU the host runs ahead, so that only the wall time of a whole turn means anything. There the middle turn
     counts: into one of them the kernel window falls, which is a cost of the run and not of a step."""
-    shown = ("middle",) if options.device == "cuda" else ("median", "mean")
+    shown = ("middle", "capped") if options.device == "cuda" else ("median", "mean")
     others = taking_part(options)[1:]
     return [row(rounds, size, arm, statistic) for size in options.sizes for statistic in shown for arm in others]
 
 
 def row(rounds, size, arm, statistic):
     """One arm against bare, over the rounds."""
-    ratios = [ratio(r[size], arm, statistic) for r in rounds if arm in r[size]]
-    over_rounds = stats.mean(np.array(ratios))
+    found = [ratio(r[size], arm, statistic) for r in rounds if arm in r[size]]
+    over_rounds = weighed(*map(np.array, zip(*found, strict=True)))
     percent = [100 * math.expm1(x) for x in (over_rounds.value, over_rounds.low, over_rounds.high)]
     step = statistics.median(turn[OF_TURN[statistic]] for r in rounds for turn in r[size][BARE])
     extra = [p / 100 * step for p in percent]
@@ -278,27 +292,49 @@ def row(rounds, size, arm, statistic):
         "percent": percent,
         "ms": extra,
         "allowed_ms": allowed,
+        "held_up": held_up(rounds, size, arm),
         "kept": extra[1] <= allowed,  # else it is broken beyond the noise
         "surely": extra[2] <= allowed,
     }
 
 
+def held_up(rounds, size, arm):
+    """How many of a thousand steps something held up, in this arm and in the bare program."""
+    turns = [[turn for r in rounds for turn in r[size].get(name, ())] for name in (arm, BARE)]
+    return [1e3 * sum(turn["held_up"] for turn in each) / sum(turn["steps"] for turn in each) for each in turns]
+
+
 def ratio(turns, arm, statistic):
-    """The log of how much longer a step takes than bare: in all turns for the mean, else in the middle ones."""
+    """The log of how much longer a step takes than bare: in all turns for the mean, else in the middle ones; and the
+    weight of that."""
     kind = OF_TURN[statistic]
     bare = [turns[BARE]] if arm == AGAIN else [turns[BARE], turns[AGAIN]]
-    beside = [statistics.fmean(math.log(turn[kind]) for turn in at_once) for at_once in zip(*bare, strict=True)]
     if statistic == "mean":
         count = len(turns[arm])
         usual = statistics.fmean(turn[kind] for each in bare for turn in each[:count])
-        return math.log(statistics.fmean(turn[kind] for turn in turns[arm]) / usual)
+        return math.log(statistics.fmean(turn[kind] for turn in turns[arm]) / usual), 1.0
+    beside = [statistics.fmean(math.log(turn[kind]) for turn in at_once) for at_once in zip(*bare, strict=True)]
     return middle([math.log(turn[kind]) - before for turn, before in zip(turns[arm], beside, strict=False)])
 
 
 def middle(values):
-    """The mean of the middle half: as deaf to outliers as the median, and less noisy."""
+    """The mean of the middle half: as deaf to outliers as the median, and less noisy; and how much it tells, one over
+    its variance (Tukey and McLaughlin 1963: that of the values with the outer ones drawn in)."""
     quarter = len(values) // 4
-    return statistics.fmean(sorted(values)[quarter : len(values) - quarter])
+    inner = np.sort(values)[quarter : len(values) - quarter]
+    drawn_in = np.clip(values, inner[0], inner[-1])
+    return inner.mean(), 1 / max(drawn_in.var(), 1e-12) * (len(inner) / len(values)) ** 2 * len(values)
+
+
+def weighed(values, weights):
+    """Their mean by these weights, with its interval by how far they differ from it (Hartung and Knapp 2001): no
+    narrower than rounds differ, however sure each is of itself."""
+    mean = float(np.average(values, weights=weights))
+    if len(values) < 2:
+        return stats.Estimate(value=mean, low=mean, high=mean, n=1)
+    error = math.sqrt(float(np.average((values - mean) ** 2, weights=weights)) / (len(values) - 1))
+    half = stats.t(len(values) - 1) * error
+    return stats.Estimate(value=mean, low=mean - half, high=mean + half, n=len(values))
 
 
 def about(rounds, program):
@@ -331,7 +367,13 @@ def markdown(result):
         "| bare step | of turns | arm | % of a step | ms a step | allowed | promise |",
         "|---:|---|---|---:|---:|---:|---|",
     ]
-    return "\n".join(lines + [markdown_row(row) for row in result["rows"]])
+    capped = [row for row in result["rows"] if row["statistic"] == "capped"]
+    below = [f"Held up, of a thousand steps (and of bare ones): {', '.join(map(held_up_shown, capped))}"]
+    return "\n".join(lines + [markdown_row(row) for row in result["rows"]] + (["", *below] if capped else []))
+
+
+def held_up_shown(row):
+    return f"{row['step_ms']:.2f} ms, {row['arm']} {row['held_up'][0]:.1f} ({row['held_up'][1]:.1f})"
 
 
 def markdown_row(row):

@@ -13,6 +13,7 @@ import os
 import random
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -93,6 +94,7 @@ def arguments():
         help="a case on a GPU is recorded once more as shipped, with the kernel window, which predictions are from:"
         f" after the {WINDOWS[0]} round (default), {WINDOWS[1]} at all, or that {WINDOWS[2]}",
     )
+    parser.add_argument("--records", type=Path, metavar="DIR", help="keep the whole record with that window there")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every run's numbers there")
     parser.add_argument("--earlier", type=Path, metavar="FILE", help="count the rounds that --json wrote there, too")
     parser.add_argument("--dry-run", action="store_true", help="print, but write neither truth.toml nor records")
@@ -301,6 +303,8 @@ def run(case, faults_off, options, window=False):
             if code:
                 said.seek(0)
                 raise RunFailed(f"exit code {code}: {shlex.join(script)}\n{said.read()[-3000:]}")
+        if window and options.records:
+            shutil.copytree(folder / "run", options.records / case.name, dirs_exist_ok=True)
         summary = json.loads((folder / "out" / "summary.json").read_text())
         report = json.loads(to_json(build(folder / "run", summary["warmup"] or None)))
     if not report["step"] or not report["findings"]:

@@ -19,7 +19,7 @@ from utils.loss import ComputeLoss, ComputeLossOTA
 from utils.plots import plot_images
 
 ROOT = Path(__file__).resolve().parent
-WARMUP = 10  # iterations left out of the timing
+WARMUP = {'cpu': 10, 'gpu': 4}  # iterations left out of the timing
 
 
 def parse_opt():
@@ -115,7 +115,7 @@ def train(opt, hyp, device, save_dir):
     print(('%10s' * 7) % ('iter', 'box', 'obj', 'cls', 'total', 'labels', 'img_size'))
 
     mloss = torch.zeros(4, device=device)  # mean losses
-    losses, warmup = [], min(WARMUP, opt.steps - 1)
+    losses, warmup = [], min(WARMUP[opt.scale], opt.steps - 1)
     marks = [now(device)]  # of the beginning, of the end of warm-up, of the end
     for ni, (imgs, targets, paths, _) in enumerate(dataloader):
         imgs = imgs.to(device, non_blocking=True).float() / 255.0
