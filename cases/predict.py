@@ -1,7 +1,9 @@
 """What each case's report as shipped predicts for each of its faults, beside what was measured.
 
 The reports are those that cases/measure.py left in docs/measurements/cases, so nothing is run. Where a fault's fix has
-a value (how many workers, how often to evaluate), the prediction is for the value that was measured.
+a value (how many workers, how often to evaluate), the prediction is for the value that was measured; and where the
+switch leaves a part of what a function does (a picture that is decoded at half its size is still decoded), for as much
+less of it as that is.
 """
 
 import argparse
@@ -32,7 +34,7 @@ _DATE = len("2026-11-15")  # that the names of records begin with
 BAND = 0.05  # around 1: neither a gain nor a loss, with as few runs as these
 AIM = 0.10  # median error
 WORTH = 1.1  # measured gains from here on are looked at by themselves: near 1 it is easy to be right
-WRONG = "**wrong**"
+WRONG, NOT_TOLD = "**wrong**", "not told"
 
 
 def main():
@@ -79,7 +81,13 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         """How the two directions agree."""
         if self.predicted is None:
             return ""
-        return _SIGNS[sign(self.predicted.value), sign(self.measured.value)]
+        found = _SIGNS[sign(self.predicted.value), sign(self.measured.value)]
+        return NOT_TOLD if found == WRONG and self.may_be_either else found
+
+    @property
+    def may_be_either(self):
+        """Whether the rounds do not tell a gain from a loss."""
+        return sign(self.measured.low) < 0 < sign(self.measured.high)
 
     @property
     def inside(self):
@@ -143,7 +151,7 @@ def prediction(shipped, without, case, fault):
     """The speed-up that the report as shipped predicts for this change, and from what."""
     known = known_of(shipped)
     if fault.fix is None:
-        return from_lines(shipped, known, case, fault)
+        return from_lines(shipped, without, known, case, fault)
     valued = {
         "workers": lambda: workers(known, without),
         "eval-every": lambda: gain(known.needs, Change(phases={"eval": rarity(shipped, without)})),
@@ -178,8 +186,8 @@ def blocked_at(shipped, known, case, fault):
     return min(here / known.needs.host["sync"], 1.0)
 
 
-def from_lines(shipped, known, case, fault):
-    """If the fault's function vanished from the phases it is known to cost: its lines, and what they call."""
+def from_lines(shipped, without, known, case, fault):
+    """If the function of the fault, with what it calls, took as little as where that is switched off."""
     around = function_around(ROOT / "cases" / case / fault.file, fault.line) if fault.file.endswith(".py") else ()
 
     def is_in(place):
@@ -189,13 +197,30 @@ def from_lines(shipped, known, case, fault):
         called = of.heaviest.whole if of.heaviest is not None and is_in(of.heaviest) else 0.0
         return min(max(shares(filter(is_in, of.where)), called), 1.0)
 
-    parts = {entry.phase: 1 - share(entry) for entry in shipped.ledger if entry.phase in fault.phases}
-    made = 1 - share(shipped.workers) if shipped.workers else 1.0
-    if made == 1.0 and all(left == 1.0 for left in parts.values()):
+    def left(of, seconds, stays, later):
+        """Of `seconds` that work takes as shipped; without the fault it takes `later`, a part of it still there."""
+        own = share(of)
+        return 1 - own + min(share(stays) * later / seconds, own) if stays is not None and seconds else 1 - own
+
+    still = {entry.phase: entry for entry in without.ledger}
+    parts = {
+        entry.phase: left(entry, entry.seconds, still.get(entry.phase), still.get(entry.phase, entry).seconds)
+        for entry in shipped.ledger
+        if entry.phase in fault.phases
+    }
+    workers = shipped.workers
+    made = left(workers, made_in(shipped), without.workers, made_in(without)) if workers else 1.0
+    if made == 1.0 and all(part == 1.0 for part in parts.values()):
         return None, "no line of it is named"
-    change = Change(phases={phase: left for phase, left in parts.items() if phase != "data_wait"},
+    change = Change(phases={phase: part for phase, part in parts.items() if phase != "data_wait"},
                     loader=Range(made, made, made))  # fmt: skip
-    return gain(known.needs, change), "its lines gone"
+    return gain(known.needs, change), "its lines as they are without it"
+
+
+def made_in(report):
+    """Seconds in which a sample is made; 0 where that is not known."""
+    workers = report.workers
+    return workers.sample_seconds.value if workers is not None and workers.sample_seconds is not None else 0.0
 
 
 # -- shown ------------------------------------------------------------------------------------------------------
@@ -233,7 +258,7 @@ def markdown(rows, records):
         "The error is of the speed-up: predicted over measured, minus 1. Sign, with whatever is within"
         f" {BAND:.0%} of 1 as neither gain nor loss:",
         "`wrong` is a gain measured as a loss or the reverse, `missed` a change measured where none was predicted,",
-        "`nothing there` the reverse.",
+        f"`nothing there` the reverse, `{NOT_TOLD}` what would be wrong if the rounds told a gain from a loss.",
         "",
         "| machine | case | fault | from | predicted | measured | error | sign |",
         "|---|---|---|---|---:|---:|---:|---|",
@@ -247,14 +272,15 @@ def summary(name, rows):
         return f"- {name}: none"
     errors = sorted(abs(row.error) for row in rows)
     wrong = [f"{row.case}/{row.fault.name} ({row.machine})" for row in rows if row.sign == WRONG]
-    missed, nothing = (sum(row.sign == kind for row in rows) for kind in ("missed", "nothing there"))
+    kinds = ("missed", "nothing there", NOT_TOLD)
+    missed, nothing, not_told = (sum(row.sign == kind for row in rows) for kind in kinds)
     median = statistics.median(errors)
     named = f": {', '.join(wrong)}" if wrong else ""
     met = "met" if median <= AIM and not wrong else "**not met**"
     return (
         f"- {name}: {len(rows)} predictions, median error {median:.1%}, largest {errors[-1]:.0%}, wrong sign"
         f" {len(wrong)}{named}; {missed} missed,"
-        f" {nothing} with nothing there; intervals overlap in {sum(r.inside for r in rows)}"
+        f" {nothing} with nothing there, {not_told} {NOT_TOLD}; intervals overlap in {sum(r.inside for r in rows)}"
         f" (aim: {AIM:.0%} and no wrong sign: {met})"
     )
 

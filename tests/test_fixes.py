@@ -22,7 +22,7 @@ from floorit.analyse.operations import Operation
 from floorit.analyse.settings import Setting
 from floorit.analyse.syncs import SyncPoint
 from floorit.declared import Control
-from floorit.diagnose import Finding
+from floorit.diagnose import Finding, FixAdvice
 from floorit.fixes import ALL
 from floorit.fixes.fix import Known, rarer
 from floorit.report import findings
@@ -446,6 +446,27 @@ def test_a_finding_is_given_its_own_fixes_best_first() -> None:
     assert not second.fixes
     assert not second.not_advised
     assert "prefetch" in {no.code for no in first.not_advised}
+
+
+def test_costs_stand_in_the_order_of_the_bounds_that_are_shown() -> None:
+    """What is done about the data path frees cores too, so that it may be worth more than a cost with more seconds."""
+    waits, evaluates = (
+        msgspec.structs.replace(finding(code), bound=bound)
+        for code, bound in (("input-bound", 1.2), ("eval-bound", 1.3))
+    )
+    ordered = plan.advise([evaluates, waits], known(STARVED, where=[line(0.9)]))
+    assert [f.code for f in ordered] == ["input-bound", "eval-bound"]
+    assert ordered[0].bound is not None
+    assert ordered[0].bound > 1.3
+
+
+def test_a_fix_for_several_costs_does_not_make_one_of_them_larger() -> None:
+    """Compiling answers launches and the model's own work: what it gains by the latter is not the launches' cost."""
+    launching = msgspec.structs.replace(finding("launch-bound"), bound=1.2)
+    fix = FixAdvice(
+        code="compile", summary="s", risk="rounding", effort="e", speedup=Estimate(value=1.4, low=1, high=1.7, n=9)
+    )
+    assert plan._most(launching, [fix], None, known(CPU)) == 1.2
 
 
 def test_code_that_no_switch_makes_faster_is_to_be_rewritten() -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from floorit import demo, fixes, truth
@@ -61,6 +62,24 @@ def test_a_fault_names_a_fix_that_there_is() -> None:
     for name in demo.NAMES:
         for fault in truth.load(ROOT / "cases" / name).faults:
             assert fault.fix is None or fault.fix in codes, (name, fault.name)
+
+
+def test_a_direction_that_was_not_measured_is_not_wrong(predict: Any, rows: Any) -> None:
+    against = row(predict, rows, 1.3, 0.9)
+    assert against.sign == predict.WRONG
+    either, slower = (Estimate(value=0.9, low=0.5, high=high, n=2) for high in (1.6, 1.0))
+    assert msgspec.structs.replace(against, measured=either).sign == predict.NOT_TOLD
+    assert msgspec.structs.replace(against, measured=slower).sign == predict.WRONG
+
+
+def test_what_a_switch_leaves_of_a_function_is_not_taken_for_gone(predict: Any) -> None:
+    """Pictures are decoded at a part of their size without the fault: that still takes a part of the time."""
+    reports = predict.newest(predict.RECORDS)["cpu"]
+    shipped, without = (predict.read(reports["bev", f"{name}.json"]) for name in ("as-shipped", "without-images"))
+    [fault] = [fault for fault in truth.load(ROOT / "cases" / "bev").faults if fault.name == "images"]
+    left, _ = predict.prediction(shipped, without, "bev", fault)
+    gone, _ = predict.prediction(shipped, msgspec.structs.replace(without, workers=None), "bev", fault)
+    assert 1 < left.value < gone.value
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from floorit.fixes import ALL
 from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known
 from floorit.stats import Estimate, share
 
-_IGNORED = "setting-ignored"
+_IGNORED, _DATA = "setting-ignored", "input-bound"
+_ADDRESSED = {fix.code: fix.addresses for fix in ALL}
 LITTLE = 1.25  # a switch that takes a fifth of the step comes first, whatever else there is
 _BEYOND = 1.005  # times a bound: as much is the bound itself, reckoned in another way
 # Findings whose code can only be written anew, and the phase that it costs.
@@ -28,7 +29,7 @@ _WRITTEN = {"python-bound": "other", "loss-bound": "loss"}
 def advise(findings: list[Finding], known: Known) -> list[Finding]:
     """The findings with their fixes; what would not help stands under the first."""
     weighed = [(fix, _weighed(fix, known)) for fix in ALL]
-    advised = [_advised(finding, weighed, known) for finding in findings]
+    advised = _largest_first([_advised(finding, weighed, known) for finding in findings])
     advised = verdict_first(_causes_first(advised))
     taken = {advice.code for finding in advised for advice in finding.fixes}
     useless = [
@@ -37,6 +38,13 @@ def advise(findings: list[Finding], known: Known) -> list[Finding]:
         if isinstance(said, str) and fix.popular and fix.code not in taken and not said.startswith(NO_GPU)
     ]
     return [msgspec.structs.replace(f, not_advised=useless) for f in advised[:1]] + advised[1:]
+
+
+def _largest_first(findings: list[Finding]) -> list[Finding]:
+    """Costs by their bound, which what is done against them may have raised; all else stays in its place."""
+    costs = [f for f in findings if f.bound is not None and f.is_removable and not f.is_switch]
+    ordered = iter(sorted(costs, key=lambda f: -(f.bound or 0)))
+    return [next(ordered) if any(f is cost for cost in costs) else f for f in findings]
 
 
 def _causes_first(findings: list[Finding]) -> list[Finding]:
@@ -148,13 +156,14 @@ def _line_of(habit: Habit) -> Line:
 def _most(finding: Finding, fixes: list[FixAdvice], rewrite: Rewrite | None, known: Known) -> float | None:
     """What is done against a cost may free more than the cost itself: cores, and time between passes.
 
-    Of the data path it is known how much that may be.
+    Of the data path it is known how much that may be. What answers other costs too gains the more by those.
     """
     if finding.bound is None:
         return None
-    gains = [gain.high for fix in fixes for gain in (fix.speedup, fix.in_program) if gain is not None]
+    own = [fix for fix in fixes if finding.code == _DATA or _ADDRESSED[fix.code] == (finding.code,)]
+    gains = [gain.high for fix in own for gain in (fix.speedup, fix.in_program) if gain is not None]
     most = max([*gains, *([rewrite.gone.high] if rewrite is not None else [])], default=1.0)
-    if most > finding.bound and finding.code == "input-bound" and known.without_data:
+    if most > finding.bound and finding.code == _DATA and known.without_data:
         return max(known.needs.step / known.without_data, most)
     return max(finding.bound, most)
 
@@ -174,7 +183,7 @@ def _rewrite(finding: Finding, known: Known) -> Rewrite | None:
     phase = _WRITTEN.get(finding.code)
     if phase is not None:
         function = next((entry.heaviest for entry in known.ledger if entry.phase == phase), None)
-    elif finding.code == "input-bound" and known.workers is not None and not known.workers.always_ready:
+    elif finding.code == _DATA and known.workers is not None and not known.workers.always_ready:
         function = known.workers.heaviest
     else:
         function = None
