@@ -121,7 +121,7 @@ def arguments():
 class Arm:
     """A running program that trains when it is asked to."""
 
-    def __init__(self, name, options, folder, cores):
+    def __init__(self, name, options, folder, cores, seed):
         command = [sys.executable, str(STEP), "--device", options.device, "--cores", *map(str, cores)]
         if options.one_thread:
             command.append("--one-thread")
@@ -132,7 +132,12 @@ class Arm:
             command = [*FLOORIT, "run", "--quiet", "--out", str(folder / f"run{ARMS.index(name)}"), *more, *command]
         self._stderr = (folder / f"{ARMS.index(name)}.txt").open("w+")
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._stderr, text=True, env=environment()
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            text=True,
+            env=environment(seed),
         )
         self._beside = Sampler() if name == SAMPLED else nullcontext()
 
@@ -214,7 +219,7 @@ def measure(options, end, gpu, number):
     with tempfile.TemporaryDirectory(prefix="floorit-overhead-") as folder, ExitStack() as stack:
         wanted = [arm for arm in taking_part(options) if arm != PROFILED or number < options.profiled_rounds]
         names = random.sample(wanted, len(wanted))
-        started = {name: Arm(name, options, Path(folder), cores[first : first + 2]) for name in names}
+        started = {name: Arm(name, options, Path(folder), cores[first : first + 2], number) for name in names}
         arms = {name: stack.enter_context(arm) for name, arm in started.items()}
         with gpu if options.device == "cuda" else nullcontext():
             if number and time.monotonic() > end:
@@ -260,9 +265,10 @@ def take_turns(arms, size, options):
     return found
 
 
-def environment():
-    """Ours, with every library held to one thread."""
-    return {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+def environment(seed):
+    """Ours, with every library held to one thread, and one seed for the hashes of texts: by that alone a program is up
+    to a percent faster or slower than itself, so arms that are compared share it, and it is another in each round."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": str(seed + 1)}
 
 
 # -- what it means ----------------------------------------------------------------------------------------------

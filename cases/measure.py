@@ -2,9 +2,9 @@
 
 A round runs every arm once, each in a fresh process under `floorit run`, in random order: as shipped, without each
 fault, without all. Arms are compared within their round, so that what else the machine does falls on all of them
-alike; intervals are over rounds. After each round the results stand in cases/NAME/truth.toml, so an interrupted
-measurement keeps the rounds that were finished; every run's numbers stand beside the records, in rounds.json, which
---earlier goes on with on another day.
+alike; intervals are over rounds. After each round the results stand in cases/NAME/truth.toml; after each run its
+numbers stand beside the records, in rounds.json. So an interrupted measurement loses the run that was under way and
+nothing else: --earlier goes on with that file, first with the round that was not finished.
 """
 
 import argparse
@@ -67,7 +67,8 @@ def main():
         sys.exit(f"measure.py: {error}")
     done = [m for m in measurements if m.rounds]
     if options.json:
-        options.json.write_text(json.dumps([m.as_json() for m in done], indent=1) + "\n")
+        begun = [m.as_json() for m in measurements if m.rounds or m.begun]
+        options.json.write_text(json.dumps(begun, indent=1) + "\n")
     if options.window != "alone":
         print("\n\n".join(markdown(m) for m in done) or "no round was finished")
     unfinished = len(done) < len(measurements) and options.window != "alone"
@@ -130,7 +131,7 @@ def measure(measurements, options):
                     continue
                 measurement.round(number)
     except KeyboardInterrupt:
-        say("interrupted; finished rounds are kept")
+        say("interrupted; all runs that had ended are kept, for --earlier to go on with")
         return True
     return False
 
@@ -185,60 +186,69 @@ class Measurement:
         self.options = options
         self.arms = arms(self.case.truth, options.scale, options.only, options.regime)
         self.rounds = list(earlier_rounds(options.earlier, name, self.arms))
+        self.begun = earlier_begun(options.earlier, name, self.arms)  # the arms that have run of the round that goes on
         self.recorded = bool(self.rounds)  # by the measurement that made them
         self.failed = False
         self.longest_round = 0.0
 
     def round(self, number):
         """Every arm once, in random order. A run that fails ends this case."""
-        began, found = time.monotonic(), {}
-        for at, arm in enumerate(random.sample(list(self.arms), len(self.arms)), start=1):
+        began, found = time.monotonic(), self.begun
+        left = [arm for arm in self.arms if arm not in found]
+        for at, arm in enumerate(random.sample(left, len(left)), start=len(found) + 1):
             started = time.monotonic()
             try:
                 found[arm] = run(self.case, self.arms[arm], self.options)
             except RunFailed as error:
                 self.failed = True
-                say(f"{self.case.name} {arm} failed; its finished rounds are kept\n{error}")
+                say(f"{self.case.name} {arm} failed; the runs before it are kept\n{error}")
                 return
             say(
                 f"{self.case.name} round {number + 1} of {self.options.rounds}, {at} of {len(self.arms)}: {arm}:"
                 f" {found[arm].step * 1e3:.4g} ms a step, {found[arm].verdict} ({time.monotonic() - started:.0f} s)"
             )
+            if not self.options.dry_run:
+                self.write_rounds()
+                if not self.recorded:
+                    self.keep(arm, found[arm])
         self.rounds.append(found)
+        self.begun = {}
         self.longest_round = max(self.longest_round, time.monotonic() - began)
         if not self.options.dry_run:
             self.write()
 
     def write(self):
-        """The tables of truth.toml, the numbers of all rounds, and the records of this measurement's first one."""
+        """The tables of truth.toml and the numbers of all rounds; the kernel window's record after the first one."""
         write_truth(self.options.write_to / "cases" / self.case.name / truth.NAME, self)
-        folder = self.records(self.rounds[0][AS_SHIPPED])
-        (folder / ROUNDS).write_text(json.dumps([self.as_json()], indent=1) + "\n")
+        self.write_rounds()
         if not self.recorded:
             self.recorded = True
-            self.keep(self.rounds[-1])
             if self.options.window == "first" and self.rounds[-1][AS_SHIPPED].on_gpu:
                 self.record_window()
+
+    def write_rounds(self):
+        """The numbers of all runs."""
+        some = next(iter(self.rounds[0].values() if self.rounds else self.begun.values()))
+        (self.records(some) / ROUNDS).write_text(json.dumps([self.as_json()], indent=1) + "\n")
 
     def record_window(self):
         """As shipped, with the kernel window: what predictions are from. Takes the place of the round's own record."""
         try:
-            self.keep({AS_SHIPPED: run(self.case, [], self.options, window=True)})
+            self.keep(AS_SHIPPED, run(self.case, [], self.options, window=True))
         except RunFailed as error:
             self.failed = True
             say(f"{self.case.name} failed with the kernel window\n{error}")
 
-    def keep(self, found):
-        """Write down the reports of some arms."""
-        folder = self.records(found[AS_SHIPPED])
-        for arm, ran in found.items():
-            (folder / f"{arm}.json").write_text(json.dumps(ran.report, indent=1, ensure_ascii=False) + "\n")
+    def keep(self, arm, ran):
+        """Write down the report of a run."""
+        text = json.dumps(ran.report, indent=1, ensure_ascii=False) + "\n"
+        (self.records(ran) / f"{arm}.json").write_text(text)
 
-    def records(self, shipped):
-        """The folder of today's records, on the machine of a run as shipped."""
+    def records(self, ran):
+        """The folder of today's records, on the machine of a run."""
         date = time.strftime("%Y-%m-%d", time.gmtime())
         records = self.options.write_to / "docs" / "measurements" / "cases"
-        folder = records / f"{date}-{self.key_of(shipped)}" / self.case.name
+        folder = records / f"{date}-{self.key_of(ran)}" / self.case.name
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
@@ -251,19 +261,30 @@ class Measurement:
         return truth.device_key(gpu, self.options.scale, self.options.regime)
 
     def as_json(self):
-        rounds = [{arm: ran.as_json() for arm, ran in found.items()} for found in self.rounds]
-        results = msgspec.to_builtins(result(self))
-        return {"case": self.case.name, "key": self.key, "measured": results, "rounds": rounds}
+        *rounds, begun = [{arm: ran.as_json() for arm, ran in of.items()} for of in [*self.rounds, self.begun]]
+        results = {"key": self.key, "measured": msgspec.to_builtins(result(self))} if rounds else {}
+        return {"case": self.case.name, **results, "rounds": rounds, "begun": begun}
 
 
 def earlier_rounds(file, case, arms):
     """Rounds of an earlier measurement of the case that ran the same arms."""
-    if file is None:
-        return
-    for measurement in json.loads(file.read_text()):
-        for found in measurement["rounds"] if measurement["case"] == case else ():
+    for measurement in earlier(file, case):
+        for found in measurement["rounds"]:
             if set(found) == set(arms):
                 yield {arm: Ran.from_json(figures) for arm, figures in found.items()}
+
+
+def earlier_begun(file, case, arms):
+    """The runs of its last round, where that was not finished."""
+    found = [measurement.get("begun", {}) for measurement in earlier(file, case)]
+    begun = found[-1] if found and set(found[-1]) < set(arms) else {}
+    return {arm: Ran.from_json(figures) for arm, figures in begun.items()}
+
+
+def earlier(file, case):
+    """What an earlier measurement wrote of the case."""
+    written = json.loads(file.read_text()) if file is not None else []
+    return [measurement for measurement in written if measurement["case"] == case]
 
 
 def arms(known, scale, only=None, regime=None):

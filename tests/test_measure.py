@@ -73,7 +73,7 @@ def measurement(measure: Any, folder: Path, rounds: int = 5, **given: Any) -> An
     known = truth.load(folder / "cases" / "toy")
     made.case = demo.Case(name="toy", folder=folder / "cases" / "toy", truth=known)
     made.options, made.arms, made.rounds = options, measure.arms(known, "cpu", given["only"]), []
-    made.recorded = False
+    made.recorded, made.failed, made.begun, made.longest_round = False, False, {}, 0.0
     dice = np.random.default_rng(0)
     for number in range(rounds):
         machine = 1 + number
@@ -168,12 +168,41 @@ def test_one_fault_measured_again_leaves_the_others_as_they_were(measure: Any, r
     assert then.faults["draw"].date is not None
 
 
-def test_the_records_of_the_first_round_are_kept(measure: Any, root: Path) -> None:
-    made = measurement(measure, root, rounds=1)
-    made.write()
+def test_the_records_of_the_first_round_are_kept(measure: Any, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "run", lambda *_: ran(measure, 0.1, data_wait=0.1))
+    made = measurement(measure, root, rounds=0)
+    made.round(0)
     kept = sorted((root / "docs" / "measurements" / "cases").glob("*-cpu/toy/*"))
     assert [path.name for path in kept] == ["all-off.json", "as-shipped.json", "rounds.json", "without-draw.json"]
     assert len(list(measure.earlier_rounds(kept[2], "toy", made.arms))) == 1
+
+
+def test_a_round_that_was_interrupted_goes_on_where_it_was(
+    measure: Any, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[list[str]] = []
+
+    def run(case: Any, off: list[str], options: Any) -> Any:
+        if len(ended) == 2:
+            raise KeyboardInterrupt
+        ended.append(off)
+        return ran(measure, 0.1, data_wait=0.1)
+
+    monkeypatch.setattr(measure, "run", run)
+    made = measurement(measure, root, rounds=0)
+    with pytest.raises(KeyboardInterrupt):
+        made.round(0)
+    [kept] = (root / "docs" / "measurements" / "cases").glob("*-cpu/toy/rounds.json")
+    again = measurement(measure, root, rounds=0)
+    assert not list(measure.earlier_rounds(kept, "toy", again.arms))
+    again.begun = measure.earlier_begun(kept, "toy", again.arms)
+    assert len(again.begun) == 2
+
+    monkeypatch.setattr(measure, "run", lambda _, off, __: (ended.append(off), ran(measure, 0.1, data_wait=0.1))[1])
+    again.round(0)
+    assert sorted(ended) == sorted(again.arms.values())  # each arm once, over both
+    assert len(list(measure.earlier_rounds(kept, "toy", again.arms))) == 1
+    assert not measure.earlier_begun(kept, "toy", again.arms)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -112,6 +112,20 @@ def test_an_entry_of_a_file_is_changed_in_a_copy(tmp_path, monkeypatch):
     assert Path("hyp.yaml").read_text() == own
 
 
+@pytest.mark.parametrize("own", [None, "7"])
+def test_trials_hash_texts_alike(tmp_path, monkeypatch, own):
+    """Else a program that goes through a set trains in another order each time; what the user asks for stays."""
+    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    if own is not None:
+        monkeypatch.setenv("PYTHONHASHSEED", own)
+    command = [PYTHON, "-c", "import os, sys; print(os.environ['PYTHONHASHSEED'], hash('cat')); sys.exit(1)"]
+    arm = arms.make(command, ["pin"], [], each=False, risk=None)[0]
+    run = Runner(tmp_path / "try", None, lambda: None)
+    first, again = (Path(run(arm).said or "").read_text() for _ in range(2))
+    assert first == again
+    assert first.startswith("1 " if own is None else "7 ")
+
+
 @pytest.mark.parametrize(
     ("typed", "meant"), [("1e-3", 0.001), ("0.5", 0.5), ("true", True), ("off", False), ("*.png", "*.png"), ("a", "a")]
 )

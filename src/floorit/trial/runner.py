@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -38,6 +39,9 @@ TRIALS = "trials"  # that of all others
 LAST_LINES = 12  # that are shown of a trial that failed
 _OUTPUT_END = 16384  # bytes at the end of its output that they are taken from
 _MODES = {"WANDB_MODE": "disabled"}
+# Where the program's own environment does not say: Python hashes texts alike in all trials. By the order of sets alone
+# a program may train on its data in another order, and by its hashes be a percent faster or slower than itself.
+_HASHES = ("PYTHONHASHSEED", "1")
 
 
 class _TooLong(Exception):
@@ -161,8 +165,10 @@ class Runner:
 
     def _environ(self, arm: Arm, jitter: float) -> dict[str, str]:
         caches = self._folder / "caches"  # what is compiled in one trial is there for the next
+        name, usual = _HASHES
         environ = {
             **_MODES,
+            name: os.environ.get(name, usual),
             "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
             "TRITON_CACHE_DIR": str(caches / "triton"),
             wire.LOSSES: json.dumps({"jitter": jitter}),
