@@ -199,6 +199,11 @@ REASONS = [
     ("worker-threads", known(STARVED), "not seen"),
     ("worker-threads", known(STARVED, shares={"oversubscribed": 0.0}), "no worker is seen to use threads"),
     ("worker-threads", known(CPU.but(batch=0.037), shares={"oversubscribed": 0.0}, loader={"threads": 8}), "no worker"),
+    (
+        "worker-threads",
+        known(STARVED, shares={"oversubscribed": 0.0}, loader={"threads": 8, "busy_share": 0.02}),
+        "2% busy: it is not they who crowd the cores",
+    ),
     ("in-order", known(CPU.but(batch=0.2, workers=1)), "fewer than two"),
     ("decode-cache", known(STARVED), "was not seen"),
     ("pin", known(CPU), "does not use a GPU"),

@@ -60,7 +60,7 @@ MAY_IMPORT = {
         *("analyse", "declared", "events", "fixes", "hardware", "language", "launch", "live"),
         *("outlay", "record", "report", "runfile", "sandbox", "stats", "telemetry", "vitals"),
     },
-    "live": {"analyse", "events", "language", "replay", "record"},
+    "live": {"analyse", "events", "language", "replay", "record", "stats"},
     "recipe": {"fixes"},
     "tune": {
         *(

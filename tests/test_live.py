@@ -33,9 +33,15 @@ def test_a_look_that_takes_long_is_seldom_taken(
     assert len(seen) == pytest.approx(looks, abs=0 if not window else 10)
 
 
-@pytest.mark.parametrize(("pace", "said"), [(1.0, "20 s left in this epoch"), (0.02, None)], ids=["long", "short"])
-def test_of_a_short_epoch_the_time_left_is_not_told(tmp_path: Path, pace: float, said: str | None) -> None:
-    """Of 30 batches 10 are over: the rest of an epoch of 0.6 s is over before it is read."""
+@pytest.mark.parametrize(
+    ("pace", "said"),
+    [(1.0, "20 s left in this epoch"), (9.0, "3 min 0 s left in this epoch"), (0.02, None), (1e5, None)],
+    ids=["long", "longer", "short", "endless"],
+)
+def test_of_a_short_and_of_an_endless_epoch_the_time_left_is_not_told(
+    tmp_path: Path, pace: float, said: str | None
+) -> None:
+    """Of 30 batches 10 are over: the rest of an epoch of 0.6 s is over before it is read, that of 35 days never is."""
     (tmp_path / "status").touch()
     watcher = live.Live(tmp_path, stream=io.StringIO(), quiet=True, steps=None, window=False)
     rows = Rows().start()

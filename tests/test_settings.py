@@ -14,6 +14,7 @@ from conftest import PYTHON, recorded, report_of
 from test_diagnose import needs
 
 from floorit.analyse import settings
+from floorit.analyse.input import Workers
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.ledger import Ledger
 from floorit.declared import By, Declaration, Told
@@ -241,6 +242,22 @@ def test_more_threads_than_cores(ranks: int, cpu_seconds: float, preempted: int,
     assert [f.code for f in found] == (["oversubscribed"] if is_found else [])
 
 
+def crowd(**facts: Any) -> Any:
+    """Of workers, what the rule looks at."""
+    workers = SimpleNamespace(**facts)
+    workers.at_work = Workers.at_work.fget(workers)  # type: ignore[attr-defined]
+    return workers
+
+
+@pytest.mark.parametrize(("busy", "is_found"), [(0.9, True), (0.02, False)])
+def test_workers_that_do_nothing_crowd_nobody(busy: float, is_found: bool) -> None:
+    """8 threads of torch on 8 cores, and 8 workers: whoever pushes them aside, idle workers do not."""
+    first, last = reading(at=0.0, cpu_seconds=0.0), reading(at=10.0, cpu_seconds=80.0, preempted=80_000)
+    workers = crowd(count=8, threads=None, helped_share=None, core_wait_share=None, busy_share=busy)
+    found = threads.find(msgspec.structs.replace(facts(process(first, last), []), workers=workers))
+    assert [f.code for f in found] == (["oversubscribed"] if is_found else [])
+
+
 @pytest.mark.parametrize(
     ("helped", "waits", "each", "busy", "is_found"),
     [
@@ -256,7 +273,7 @@ def test_workers_with_more_threads_than_cores(
     helped: float | None, waits: float | None, each: int | None, busy: float, is_found: bool
 ) -> None:
     """Of 8 cores: their libraries' threads must do part of the work, they must wait for cores, and be a busy crowd."""
-    workers = SimpleNamespace(count=4, threads=each, helped_share=helped, core_wait_share=waits, busy_share=busy)
+    workers = crowd(count=4, threads=each, helped_share=helped, core_wait_share=waits, busy_share=busy)
     made = msgspec.structs.replace(facts(process(), []), workers=workers)
     found = threads.find(made)
     assert [f.code for f in found] == (["oversubscribed"] if is_found else [])

@@ -13,9 +13,11 @@ from rich.cells import cell_len, set_cell_size
 
 from floorit import replay
 from floorit.analyse import iterations
+from floorit.analyse.recent import ENDLESS
 from floorit.events import Process, RecordReader
 from floorit.language import said, speaks_utf8
 from floorit.record import wire
+from floorit.stats import duration
 
 REFRESH = 1.0  # seconds between two states of the line on a terminal
 EPOCH = 10.0  # seconds: of one that is shorter, the time left is old before it is read
@@ -162,15 +164,15 @@ class Live:
 
     def _left(self, process: Process, current: iterations.Iterations, pace: float) -> str | None:
         if self._steps:
-            return f"{max(self._steps - len(current.after_warmup), 0) * pace:.0f} s left"
+            return f"{duration(max(self._steps - len(current.after_warmup), 0) * pace)} left"
         rows = process.rows
         this = process.iterators.get(int(rows["iterator"][-1]), {})
         length = process.loaders.get(this.get("loader", 0), {}).get("length")
         if not length:
             return None
         done = int(((rows["iterator"] == this["id"]) & (rows["opened"] == replay.BATCH)).sum())
-        is_told = done <= length and length * pace >= EPOCH
-        return f"{max(length - done, 0) * pace:.0f} s left in this epoch" if is_told else None
+        is_told = done <= length and EPOCH <= length * pace < ENDLESS
+        return f"{duration(max(length - done, 0) * pace)} left in this epoch" if is_told else None
 
 
 def _is_settled(current: iterations.Iterations) -> bool:

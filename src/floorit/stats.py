@@ -98,6 +98,18 @@ def seconds(value: float) -> str:
     return f"{value * 1e6:.3g} µs"
 
 
+def duration(value: float) -> str:
+    """A long time in two units, a short one in one."""
+    whole, minutes, hours = round(value), round(value / 60), round(value / 3600)
+    if value < 100:
+        return seconds(value)
+    if minutes < 60:
+        return f"{whole // 60} min {whole % 60} s"
+    if hours < 100:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{hours // 24} d {hours % 24} h"
+
+
 def prefixed(value: float) -> str:
     """Three figures and a prefix of a thousand, for a unit to follow."""
     power = 0

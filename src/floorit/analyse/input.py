@@ -21,6 +21,8 @@ from floorit.stats import Estimate, mean
 
 _TRAINING = (wire.FORWARD, wire.BACKWARD, wire.OPTIMIZER)
 FULL = 0.9  # of all batches that workers may be ahead, waiting when one is wanted: from here on the next is among them
+# Of their time, that workers make batches: less, and they are not what crowds the cores, whoever pushes them aside.
+AT_WORK = 0.2
 MUCH_READ = 1 << 20  # bytes: less is the queue's own traffic
 
 
@@ -60,6 +62,11 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
     def always_ready(self) -> bool:
         """Whether the next batch is made before it is wanted: if there is a wait, it is for taking it over."""
         return self.most_ahead > 0 and self.queue_mean is not None and self.queue_mean >= FULL * self.most_ahead
+
+    @property
+    def at_work(self) -> int:
+        """Workers that crowd the cores: all or none, by how busy they are."""
+        return self.count if self.busy_share is None or self.busy_share >= AT_WORK else 0
 
     @property
     def most_ahead(self) -> int:

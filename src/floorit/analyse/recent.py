@@ -14,6 +14,7 @@ from floorit.record import wire
 from floorit.stats import Floats
 
 SPAN = 60.0  # seconds
+ENDLESS = 30 * 86400.0  # seconds: an epoch that would take longer is a sampler's way to say that there is no end
 
 
 class Recent(msgspec.Struct, frozen=True, kw_only=True):

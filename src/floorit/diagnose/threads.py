@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from floorit.diagnose import Facts, Finding, place_of
 from floorit.diagnose.thresholds import (
-    AT_WORK,
     CROWDED,
     HELPED,
     KEPT_WAITING,
@@ -33,7 +32,7 @@ def comes_first(facts: Facts) -> bool:
 
 def _of_training(facts: Facts, threads: int, cores: int, ranks: int) -> list[Finding]:
     """The training process fills its cores and is pushed aside; or so often that no other program would do it."""
-    workers = facts.workers.count if facts.workers is not None else 0
+    workers = facts.workers.at_work if facts.workers is not None else 0
     wanted = ranks * (threads + workers)
     crowd = _crowding(facts)
     if crowd is None or threads < 2 or wanted < CROWDED * cores:
@@ -59,8 +58,7 @@ def _of_workers(facts: Facts, cores: int, ranks: int) -> list[Finding]:
     workers = facts.workers
     if workers is None or not workers.threads or workers.helped_share is None or workers.core_wait_share is None:
         return []
-    is_at_work = workers.busy_share is None or workers.busy_share >= AT_WORK
-    is_crowd = is_at_work and ranks * workers.count * workers.threads >= CROWDED * cores
+    is_crowd = ranks * workers.at_work * workers.threads >= CROWDED * cores
     if not is_crowd or workers.helped_share < HELPED or workers.core_wait_share < KEPT_WAITING:
         return []
     return [

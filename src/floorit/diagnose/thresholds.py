@@ -30,8 +30,6 @@ PUSHED_BY_ITS_OWN = 1500
 HELPED = 0.15
 # Of the time in which a worker could run, that it waits for a core.
 KEPT_WAITING = 0.3
-# Of their time, that workers make batches: less, and they are not what crowds the cores, whoever pushes them aside.
-AT_WORK = 0.2
 # Of the GPU's memory, in free pieces of blocks in use: less, and putting it together would not make the room.
 FRAGMENTED = 0.05
 # Of what tensors have on the GPU, in parameters, gradients and optimizer state: more, and these come first.

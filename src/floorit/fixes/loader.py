@@ -127,6 +127,8 @@ def _worker_threads(known: Known) -> Estimate | str:
     workers = known.workers
     if workers is None or not workers.count or (workers.threads or 0) < 2:
         return "no worker is seen to use threads of its libraries"
+    if not workers.at_work:
+        return f"the workers are {workers.busy_share:.0%} busy: it is not they who crowd the cores"
     most = bound(known.needs, without("data_wait"))
     return Estimate(value=min(_FEWER_THREADS, most), low=1.0, high=most, n=known.needs.n)
 

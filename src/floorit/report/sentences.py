@@ -15,8 +15,8 @@ from floorit.analyse.machine import Machine
 from floorit.analyse.slowdown import SlowDown
 from floorit.analyse.supply import FULL, Supply
 from floorit.report.model import Missing, Report, RunFacts
-from floorit.report.words import PHASES, duration, interval, number, several, size
-from floorit.stats import seconds
+from floorit.report.words import PHASES, interval, number, several, size
+from floorit.stats import duration, seconds
 
 WITHOUT_DATA = "Without waiting for data"
 FEW = 10  # steps that count: fewer are said to be few before anything else

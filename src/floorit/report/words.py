@@ -39,18 +39,6 @@ IDLE = {
 _UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
 
 
-def duration(value: float) -> str:
-    """A long time in two units, a short one in one."""
-    whole, minutes, hours = round(value), round(value / 60), round(value / 3600)
-    if value < 100:
-        return seconds(value)
-    if minutes < 60:
-        return f"{whole // 60} min {whole % 60} s"
-    if hours < 100:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{hours // 24} d {hours % 24} h"
-
-
 def number(value: float) -> str:
     """Three figures, never as a power of ten."""
     digits = 2 - math.floor(math.log10(abs(value))) if value else 0

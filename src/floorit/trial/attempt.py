@@ -17,9 +17,9 @@ from floorit.fixes import ALL
 from floorit.fixes.fix import Known
 from floorit.fixes.values import spelled
 from floorit.report import advice, build
-from floorit.report.words import duration, several
+from floorit.report.words import several
 from floorit.sandbox import Sandbox, sandbox
-from floorit.stats import Estimate
+from floorit.stats import Estimate, duration
 from floorit.trial import conduct, runner, statistics, store, verdict
 from floorit.trial.arms import Arm
 from floorit.trial.progress import Progress

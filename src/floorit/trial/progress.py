@@ -7,8 +7,7 @@ from typing import TextIO
 
 from floorit import live
 from floorit.language import said
-from floorit.report.words import duration
-from floorit.stats import seconds
+from floorit.stats import duration, seconds
 from floorit.trial.trial import Trial
 
 

@@ -7,8 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from floorit.fixes import asked
-from floorit.report.words import duration, relative, several, size
-from floorit.stats import Estimate, seconds
+from floorit.report.words import relative, several, size
+from floorit.stats import Estimate, duration, seconds
 from floorit.trial.attempt import NAME, Result
 from floorit.trial.memory import CLAIMED
 from floorit.trial.verdict import Fixed, Outcome

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from floorit.fixes import asked
 from floorit.report.model import Report
-from floorit.report.words import duration
+from floorit.stats import duration
 from floorit.trial.verdict import Outcome
 from floorit.tune import judge
 from floorit.tune.candidates import Goal

@@ -20,8 +20,7 @@ from floorit.fixes.values import Value
 from floorit.language import said
 from floorit.report import build
 from floorit.report.model import Report
-from floorit.report.words import duration
-from floorit.stats import Estimate
+from floorit.stats import Estimate, duration
 from floorit.trial import attempt, conduct, runner, statistics
 from floorit.trial.arms import AS_IS, Arm
 from floorit.trial.trial import Trial

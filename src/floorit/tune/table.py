@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from floorit import recipe
-from floorit.report.words import duration, number, relative, several, size
+from floorit.report.words import number, relative, several, size
+from floorit.stats import duration
 from floorit.trial import table as trials
 from floorit.trial.statistics import CLAIMED
 from floorit.trial.verdict import Fixed, Outcome

@@ -12,11 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from floorit.analyse.ledger import ORDER
+from floorit.analyse.recent import ENDLESS
 from floorit.report import findings
 from floorit.report.paths import with_short_paths
 from floorit.report.terminal import COLOURS
-from floorit.report.words import PHASES, duration, number, place, relative, several, size
-from floorit.stats import Floats, seconds
+from floorit.report.words import PHASES, number, place, relative, several, size
+from floorit.stats import Floats, duration, seconds
 from floorit.vitals import GpuSample, Sample
 from floorit.watch.scene import Scene
 
@@ -122,7 +123,7 @@ def _left(scene: Scene) -> str | None:
     job = scene.report.job if scene.report is not None else None
     if job is not None and _total(scene) is not None and scene.seconds is not None:
         return f"about {duration(max(job.seconds.value - scene.seconds, 0.0))} left"
-    if lately.batches is not None and lately.batch is not None:
+    if lately.batches is not None and lately.batch is not None and lately.batches * lately.mean < ENDLESS:
         return f"about {duration((lately.batches - lately.batch) * lately.mean)} left in this epoch"
     return None
 

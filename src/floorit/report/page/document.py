@@ -19,7 +19,7 @@ from floorit.fixes.values import spelled
 from floorit.language import ENGLISH, in_use, said
 from floorit.language.markup import translated
 from floorit.report import named, words
-from floorit.stats import Estimate, prefixed, seconds
+from floorit.stats import Estimate, duration, prefixed, seconds
 
 # Characters with which data could end the element that it stands in, and those that end a line in a script.
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -106,7 +106,7 @@ def _environment() -> jinja2.Environment:
     )
     made.filters.update(
         seconds=seconds,
-        duration=words.duration,
+        duration=duration,
         size=words.size,
         number=words.number,
         prefixed=prefixed,
