@@ -472,6 +472,9 @@ def test_a_fix_for_several_costs_does_not_make_one_of_them_larger() -> None:
         code="compile", summary="s", risk="rounding", effort="e", speedup=Estimate(value=1.4, low=1, high=1.7, n=9)
     )
     assert plan._most(launching, [fix], None, known(CPU)) == 1.2
+    assert plan._beyond(1.2, [fix]) == ["compile may gain more than that, by what else it saves"]
+    assert not plan._beyond(1.7, [fix])
+    assert not plan._beyond(None, [fix])
 
 
 def test_code_that_no_switch_makes_faster_is_to_be_rewritten() -> None:

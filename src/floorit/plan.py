@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -29,7 +29,8 @@ _WRITTEN = {"python-bound": "other", "loss-bound": "loss"}
 def advise(findings: list[Finding], known: Known) -> list[Finding]:
     """The findings with their fixes; what would not help stands under the first."""
     weighed = [(fix, _weighed(fix, known)) for fix in ALL]
-    advised = _largest_first([_advised(finding, weighed, known) for finding in findings])
+    codes = {finding.code for finding in findings}
+    advised = _largest_first([_advised(finding, weighed, known, codes) for finding in findings])
     advised = verdict_first(_causes_first(advised))
     taken = {advice.code for finding in advised for advice in finding.fixes}
     useless = [
@@ -97,19 +98,29 @@ def _weighed(fix: Fix, known: Known) -> Estimate | str:
     return f"it would make the step at most {said.high - 1:.1%} faster: {limit(known.needs)}"
 
 
-def _advised(finding: Finding, weighed: Iterable[tuple[Fix, Estimate | str]], known: Known) -> Finding:
+def _advised(
+    finding: Finding, weighed: Iterable[tuple[Fix, Estimate | str]], known: Known, found: Collection[str]
+) -> Finding:
     if finding.fixes:
         return finding  # it knows what to do itself
     ignored = {setting.name for setting in known.settings if setting.ignored}
     answers = [
-        (_at_most(said, finding.bound) if fix.addresses == (finding.code,) else said, fix)
+        (_at_most(said, finding.bound) if not (set(fix.addresses) & set(found)) - {finding.code} else said, fix)
         for fix, said in weighed
         if isinstance(said, Estimate)
         and (finding.code in fix.addresses or (finding.code == _IGNORED and fix.setting in ignored))
     ]
     fixes = sorted((_advice(fix, said, finding, known) for said, fix in answers), key=_promised, reverse=True)
     rewrite = _rewrite(finding, known)
-    return msgspec.structs.replace(finding, fixes=fixes, rewrite=rewrite, bound=_most(finding, fixes, rewrite, known))
+    most = _most(finding, fixes, rewrite, known)
+    evidence = [*finding.evidence, *_beyond(most, fixes)]
+    return msgspec.structs.replace(finding, fixes=fixes, rewrite=rewrite, bound=most, evidence=evidence)
+
+
+def _beyond(most: float | None, fixes: list[FixAdvice]) -> list[str]:
+    """Which fixes may gain more than if the cost vanished, and why."""
+    codes = [fix.code for fix in fixes if most and fix.speedup is not None and fix.speedup.high > _BEYOND * most]
+    return [f"{', '.join(codes)} may gain more than that, by what else it saves"] if codes else []
 
 
 def _promised(fix: FixAdvice) -> float:
