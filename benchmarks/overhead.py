@@ -266,8 +266,8 @@ def take_turns(arms, size, options):
 
 
 def environment(seed):
-    """Ours, with every library held to one thread, and one seed for the hashes of texts: by that alone a program is up
-    to a percent faster or slower than itself, so arms that are compared share it, and it is another in each round."""
+    """Ours, with every library held to one thread, and one seed for the hashes of texts in all arms of a round: what it
+    may do to a program's speed falls on those that are compared alike."""
     return {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": str(seed + 1)}
 
 

@@ -39,8 +39,8 @@ TRIALS = "trials"  # that of all others
 LAST_LINES = 12  # that are shown of a trial that failed
 _OUTPUT_END = 16384  # bytes at the end of its output that they are taken from
 _MODES = {"WANDB_MODE": "disabled"}
-# Where the program's own environment does not say: Python hashes texts alike in all trials. By the order of sets alone
-# a program may train on its data in another order, and by its hashes be a percent faster or slower than itself.
+# Where the program's own environment does not say: Python hashes texts alike in all trials, so that a program that goes
+# through a set of them trains on its data in the same order.
 _HASHES = ("PYTHONHASHSEED", "1")
 
 
