@@ -1,18 +1,24 @@
 """What recording costs a step, against the bare program.
 
-In every round each arm is a fresh process. They take turns: a turn is a pass over 100 batches (5 of long steps), one
-process trains while the others wait, in random order, so that what else the machine does falls on all of them alike.
-They train on the same core, another in each round. The bare program is there twice: one is compared with the other
-(A/A), and each turn of another arm with the turns of both beside it. The interval is over rounds, each weighed by how
-far its own turns differ. What is measured is a program that has trained for a while: what comes once in a run is over
-by then. The promise that is checked: at most 1 % of a step or 0.05 ms, whichever is larger.
+A round is a pair of fresh processes on one core. Both are the bare program at first; then, in one of them, recording
+begins (or torch.profiler, or nothing: A/A), and both go on. Two processes of one program differ by 1 or 2 % for as long
+as they live, so each is compared with itself: what counts is by how much the one has become slower against the other.
 
-A step that takes half as long again as is usual in its turn was held up by something that none of the recorder's hooks
-comes near to. On a GPU, `capped` is of turns in which such steps count as just that long, in all arms alike; how many
-there were in each arm is said below the table, so that one sees if the recorder makes them.
+They take turns of a few steps, one trains while the other waits. What else the machine does makes a step's speed wander
+within tenths of a second, so turns are shorter than that, and each is compared with the other's before and after it.
+The interval is over rounds, each weighed by how far its own turns differ. What is measured is a program that has
+trained for a while: what comes once in a run is over by then. The promise that is checked: at most 1 % of a step or
+0.05 ms, whichever is larger.
 
-With --sampling it is the bare program three times: beside the third one's turns, the machine is sampled (sampler.py).
-No recorded program takes part then, because its parent samples all the time, beside everybody's turns.
+A wait is shorter than what the recorder takes for a surprise (twenty steps and 0.1 s). It looks at the stack by the
+clock, which goes on while a process waits: of the steps that are measured, twice as many are near a look as otherwise.
+
+A step that takes half as long again as is usual in its round was held up. In `capped` such steps count as just that
+long, in both arms alike; how many there were in each arm is said below the table, so that one sees if the recorder
+makes them.
+
+With --sampling, what begins is that the machine is sampled beside one's turns (sampler.py). No recorded program takes
+part then, because its parent samples all the time, beside everybody's turns.
 """
 
 import argparse
@@ -40,47 +46,49 @@ from floorit import stats
 STEP = Path(__file__).with_name("step.py")
 SAMPLER = Path(__file__).with_name("sampler.py")
 FLOORIT = [sys.executable, "-m", "floorit"]
+# Takes the recorder's variable away from a program, which is told of it instead: it sets it when it is to be recorded.
+LATER = ["sh", "-c", 'exec env -u FLOORIT_RECORD "$@" --record-in "$FLOORIT_RECORD"', "sh"]
 BARE, AGAIN, RECORDED, SAMPLED, PROFILED = "bare", "bare (A/A)", "floorit run", "bare, sampled", "torch.profiler"
 WINDOWLESS = "floorit run --no-window"
 ARMS = (BARE, AGAIN, RECORDED, WINDOWLESS, SAMPLED, PROFILED)
 PROMISED = (RECORDED, SAMPLED)
 SIZES = (1, 5, 50)
-WARM_UP = 6.0  # seconds that all arms train first, at the same time: in them fall the windows, which come once in a run
-TURN = {1: 100, 5: 100, 50: 5}  # steps of a turn, by their milliseconds
-PROFILED_SHARE = 0.06  # of the turns of the other arms, and of their steps: what it collects takes long to put away
-SHORTEST = {"cpu": 1.0, "cuda": 2.6}  # milliseconds of the shortest step
-SETTLE = 2  # steps at the start of a turn that fill the caches again; not counted
-HELD_UP = 1.5  # of the median step of a turn
+# Seconds that both train at the same time: at first, and when recording has begun. In these fall the windows, which
+# come once in a run.
+WARM_UP, BEGINNING = 3.0, 10.0
+TURN = 0.055  # seconds
+SAMPLED_TURN = 1.0  # the same where the sampler comes and goes with a turn
+PROFILED_TURNS = 5  # what it collects takes long to put away
+SHORTEST = {"cpu": 0.7, "cuda": 2.6}  # milliseconds of the shortest step
+HELD_UP = 1.5  # of the median step of a round
 PROMISED_SHARE, PROMISED_MS = 0.01, 0.05
-# What a row is of -> of the steps of a turn.
-OF_TURN = {"median": "median", "mean": "mean", "middle": "mean", "capped": "capped"}
+STATISTICS = ("mean", "capped")
 
 
 def main():
     options = arguments()
     end = time.monotonic() + options.budget if options.budget else math.inf
-    rounds, gpu = [], threading.Semaphore(options.on_gpu)
+    rounds, gpu, pairs = [], threading.Semaphore(options.on_gpu), list(enumerate(others(options)))
     with ThreadPoolExecutor(options.jobs) as pool:
-        found_in = functools.partial(measure, options, end, gpu)
-        for number, found in enumerate(pool.map(found_in, range(options.rounds)), 1):
+        for found in pool.map(functools.partial(measure, options, end, gpu), pairs):
             if found is None:
                 continue  # no time was left
             rounds.append(found)
             if options.verbose or sys.stderr.isatty():
-                print(f"round {number} of {options.rounds}", file=sys.stderr, flush=True)
+                print(f"round {len(rounds)} of {len(pairs)}: {found['arm']}", file=sys.stderr, flush=True)
     if not rounds:
         sys.exit("no round ended within the budget")
     result = {"about": about(len(rounds), rounds[0]["about"]), "rows": rows(rounds, options)}
     if options.json:
-        options.json.write_text(json.dumps({**result, "rounds": rounds}, indent=1) + "\n")
+        options.json.write_text(json.dumps({**result, "rounds": rounds}) + "\n")
     print(markdown(result))
     return 0 if all(row["kept"] for row in result["rows"] if row["arm"] in PROMISED) else 1
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=7, help="of fresh processes (default 7)")
-    parser.add_argument("--turns", type=int, default=14, help="of each process for each size in a round (default 14)")
+    parser.add_argument("--rounds", type=int, default=6, help="of each arm (default 6)")
+    parser.add_argument("--turns", type=int, default=100, help="of each process for each size in a round (default 100)")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, choices=SIZES, help="milliseconds a step")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument(
@@ -97,22 +105,28 @@ def arguments():
         help="of these rounds, those that train on the GPU while others start and end (default 1). More of them share "
         "it, which the time of a step does not show as long as it is the host's",
     )
-    parser.add_argument("--profiled-rounds", type=int, metavar="N", help="those in which torch.profiler takes part")
+    parser.add_argument(
+        "--profiled-rounds", type=int, default=1, metavar="N", help="of torch.profiler, of few turns (default 1)"
+    )
     parser.add_argument("--sampling", action="store_true", help="what sampling the machine costs, and nothing else")
     parser.add_argument("--windowless", action="store_true", help="an arm that records without the kernel window, too")
     parser.add_argument("--one-thread", action="store_true", help="no thread in the bare program but its main one")
-    parser.add_argument("--quick", action="store_true", help="3 rounds of 10 turns")
+    parser.add_argument("--quick", action="store_true", help="2 rounds of 40 turns")
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="let no turns begin later")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers there too")
     parser.add_argument("--verbose", action="store_true", help="a line a round, also where stderr is no terminal")
     options = parser.parse_args()
     if options.quick:
-        options.rounds, options.turns = min(options.rounds, 3), min(options.turns, 10)
-    if options.profiled_rounds is None:
-        options.profiled_rounds = options.rounds
-    if options.sampling:
-        options.profiled_rounds = 0
+        options.rounds, options.turns = min(options.rounds, 2), min(options.turns, 40)
     return options
+
+
+def others(options):
+    """The arm that the bare program is compared with, in each round."""
+    if options.sampling:
+        return [SAMPLED, AGAIN] * options.rounds
+    each = [RECORDED, AGAIN, *([WINDOWLESS] if options.windowless else [])] * options.rounds
+    return [*each[:1], *[PROFILED] * options.profiled_rounds, *each[1:]]
 
 
 # -- measuring --------------------------------------------------------------------------------------------------
@@ -122,14 +136,13 @@ class Arm:
     """A running program that trains when it is asked to."""
 
     def __init__(self, name, options, folder, cores, seed):
+        self._name = name
         command = [sys.executable, str(STEP), "--device", options.device, "--cores", *map(str, cores)]
         if options.one_thread:
             command.append("--one-thread")
-        if name == PROFILED:
-            command.append("--profiler")
         if name in (RECORDED, WINDOWLESS):
             more = ["--no-window"] if name == WINDOWLESS else []
-            command = [*FLOORIT, "run", "--quiet", "--out", str(folder / f"run{ARMS.index(name)}"), *more, *command]
+            command = [*FLOORIT, "run", "--quiet", "--out", str(folder / "run"), *more, "--", *LATER, *command]
         self._stderr = (folder / f"{ARMS.index(name)}.txt").open("w+")
         self._process = subprocess.Popen(
             command,
@@ -139,7 +152,7 @@ class Arm:
             text=True,
             env=environment(seed),
         )
-        self._beside = Sampler() if name == SAMPLED else nullcontext()
+        self._beside = nullcontext()
 
     def __enter__(self):
         self.about = self.answer()
@@ -153,28 +166,29 @@ class Arm:
         self._process.wait()
         self._stderr.close()
 
+    def begin(self):
+        """From now on it is what its name says; until then it was the bare program."""
+        if self._name in (RECORDED, WINDOWLESS):
+            self._say("record")
+        elif self._name == PROFILED:
+            self._say("profile")
+        elif self._name == SAMPLED:
+            self._beside = Sampler()
+
     def ask(self, size, steps):
         """Have it train."""
-        self._process.stdin.write(f"{size} {steps}\n")
+        self._say(f"{size} {steps}")
+
+    def _say(self, line):
+        self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
 
     def turn(self, size, steps):
-        """Milliseconds of each step, and of a step on average, after those that settle."""
+        """Milliseconds of each step, and of all of them until the device is done."""
         with self._beside:
-            self.ask(size, steps + SETTLE)
+            self.ask(size, steps)
             answer = self.answer()
-        times = answer["times"]
-        wall, times = answer["wall"] - sum(times[:SETTLE]), times[SETTLE:]
-        usual = statistics.median(times)
-        beyond = [time - HELD_UP * usual for time in times if time > HELD_UP * usual]
-        return {
-            "median": usual * 1e3,
-            "mean": wall / steps * 1e3,
-            "capped": (wall - sum(beyond)) / steps * 1e3,
-            "held_up": len(beyond),
-            "steps": steps,
-            "microseconds": [round(time * 1e6) for time in times],
-        }
+        return {"steps": [round(time * 1e3, 4) for time in answer["times"]], "wall": answer["wall"] * 1e3}
 
     def answer(self):
         """The next line that it says."""
@@ -210,58 +224,53 @@ class Sampler:
         self._process.wait()
 
 
-def measure(options, end, gpu, number):
-    """One round: for each size and arm, the milliseconds of its turns. None if that can't begin before the end."""
+def measure(options, end, gpu, pair):
+    """One round: for each size, the turns of both arms. None if they can't begin before the end."""
+    number, other = pair
     if number and time.monotonic() > end:
         return None
     cores = sorted(os.sched_getaffinity(0))
     first = number * 2 % len(cores)  # every second: two that are next to each other may be one
     with tempfile.TemporaryDirectory(prefix="floorit-overhead-") as folder, ExitStack() as stack:
-        wanted = [arm for arm in taking_part(options) if arm != PROFILED or number < options.profiled_rounds]
-        names = random.sample(wanted, len(wanted))
+        names = random.sample((BARE, other), 2)
         started = {name: Arm(name, options, Path(folder), cores[first : first + 2], number) for name in names}
         arms = {name: stack.enter_context(arm) for name, arm in started.items()}
+        bare, another = arms[BARE], arms[other]
         with gpu if options.device == "cuda" else nullcontext():
             if number and time.monotonic() > end:
                 return None
-            warm_up(arms.values(), options)
-            found = {size: take_turns(arms, size, options) for size in options.sizes}
-        return {"about": arms[BARE].about, **found}
-
-
-def taking_part(options):
-    """The arms, with torch.profiler only where a round has it."""
-    if options.sampling:
-        return [BARE, AGAIN, SAMPLED]
-    asked = {WINDOWLESS: options.windowless, SAMPLED: False, PROFILED: options.profiled_rounds}
-    return [arm for arm in ARMS if asked.get(arm, True)]
+            turns = PROFILED_TURNS if other == PROFILED else options.turns
+            train(arms.values(), WARM_UP, options)
+            before = {size: take_turns(bare, another, size, options.turns, options) for size in options.sizes}
+            another.begin()
+            if other != PROFILED:
+                train(arms.values(), BEGINNING, options)
+            after = {size: take_turns(bare, another, size, turns, options) for size in options.sizes}
+        found = {size: {"before": before[size], "after": after[size]} for size in options.sizes}
+        return {"arm": other, "about": bare.about, **found}
 
 
 def steps_in(seconds, size, options):
     """How many steps take about so long. On a GPU none is as short as it is called: its launches take longer."""
-    return max(4, round(seconds * 1e3 / max(size, SHORTEST[options.device])))
+    return max(2, round(seconds * 1e3 / max(size, SHORTEST[options.device])))
 
 
-def warm_up(arms, options):
-    size = options.sizes[0]
-    for arm in arms:
-        arm.ask(size, steps_in(WARM_UP, size, options))
-    for arm in arms:
-        arm.answer()
+def train(arms, seconds, options):
+    """All of them at once."""
+    for size in options.sizes:
+        for arm in arms:
+            arm.ask(size, steps_in(seconds / len(options.sizes), size, options))
+        for arm in arms:
+            arm.answer()
 
 
-def take_turns(arms, size, options):
-    """The arms' turns, in an order that is another each time."""
-    steps, turns = TURN[size], options.turns
-    for arm in arms.values():
-        arm.turn(size, max(4, round(steps * PROFILED_SHARE)))  # warm-up
-    found = {name: [] for name in arms}
-    for number in range(turns):
-        for name in random.sample(list(arms), len(arms)):
-            if name != PROFILED:
-                found[name].append(arms[name].turn(size, steps))
-            elif number < max(2, turns * PROFILED_SHARE):
-                found[name].append(arms[name].turn(size, max(4, round(steps * PROFILED_SHARE))))
+def take_turns(bare, other, size, turns, options):
+    """The turns of both in the order they had, which begins and ends with the bare program's."""
+    steps = steps_in(SAMPLED_TURN if options.sampling else TURN, size, options)
+    found = {"bare": [bare.turn(size, steps)], "other": []}
+    for _ in range(turns):
+        found["other"].append(other.turn(size, steps))
+        found["bare"].append(bare.turn(size, steps))
     return found
 
 
@@ -275,61 +284,67 @@ def environment(seed):
 
 
 def rows(rounds, options):
-    """On a GPU the host runs ahead, so that only the wall time of a whole turn means anything. There the middle turn
-    counts: into one of them the kernel window falls, which is a cost of the run and not of a step."""
-    shown = ("middle", "capped") if options.device == "cuda" else ("median", "mean")
-    others = taking_part(options)[1:]
-    return [row(rounds, size, arm, statistic) for size in options.sizes for statistic in shown for arm in others]
+    arms = [arm for arm in ARMS if any(r["arm"] == arm for r in rounds)]
+    return [row(rounds, size, arm, statistic) for size in options.sizes for arm in arms for statistic in STATISTICS]
 
 
 def row(rounds, size, arm, statistic):
-    """One arm against bare, over the rounds."""
-    found = [ratio(r[size], arm, statistic) for r in rounds if arm in r[size]]
-    over_rounds = weighed(*map(np.array, zip(*found, strict=True)))
+    """One arm against bare, over its rounds."""
+    of_arm = [r[size] for r in rounds if r["arm"] == arm]
+    over_rounds = weighed(*map(np.array, zip(*(slower(turns, statistic) for turns in of_arm), strict=True)))
     percent = [100 * math.expm1(x) for x in (over_rounds.value, over_rounds.low, over_rounds.high)]
-    step = statistics.median(turn[OF_TURN[statistic]] for r in rounds for turn in r[size][BARE])
+    step = statistics.median(step for turns in of_arm for step in steps_of(turns, "bare"))
     extra = [p / 100 * step for p in percent]
     allowed = max(PROMISED_SHARE * step, PROMISED_MS)
     return {
         "size": size,
         "statistic": statistic,
         "arm": arm,
+        "rounds": len(of_arm),
         "step_ms": step,
         "percent": percent,
         "ms": extra,
         "allowed_ms": allowed,
-        "held_up": held_up(rounds, size, arm),
+        "held_up": [held_up(of_arm, which) for which in ("other", "bare")],
         "kept": extra[1] <= allowed,  # else it is broken beyond the noise
         "surely": extra[2] <= allowed,
     }
 
 
-def held_up(rounds, size, arm):
-    """How many of a thousand steps something held up, in this arm and in the bare program."""
-    turns = [[turn for r in rounds for turn in r[size].get(name, ())] for name in (arm, BARE)]
-    return [1e3 * sum(turn["held_up"] for turn in each) / sum(turn["steps"] for turn in each) for each in turns]
+def slower(turns, statistic):
+    """The log of how much slower the other program has become against the bare one; and the weight of that."""
+    (before, error), (after, error_after) = (ratio(turns[when], statistic) for when in ("before", "after"))
+    return after - before, 1 / max(error**2 + error_after**2, 1e-12)
 
 
-def ratio(turns, arm, statistic):
-    """The log of how much longer a step takes than bare: in all turns for the mean, else in the middle ones; and the
-    weight of that."""
-    kind = OF_TURN[statistic]
-    bare = [turns[BARE]] if arm == AGAIN else [turns[BARE], turns[AGAIN]]
-    if statistic == "mean":
-        count = len(turns[arm])
-        usual = statistics.fmean(turn[kind] for each in bare for turn in each[:count])
-        return math.log(statistics.fmean(turn[kind] for turn in turns[arm]) / usual), 1.0
-    beside = [statistics.fmean(math.log(turn[kind]) for turn in at_once) for at_once in zip(*bare, strict=True)]
-    return middle([math.log(turn[kind]) - before for turn, before in zip(turns[arm], beside, strict=False)])
+def ratio(turns, statistic):
+    """The log of how much longer the other's turns take than the bare ones before and after them, on average; and the
+    standard error of that."""
+    most = limit(turns) if statistic == "capped" else math.inf
+    bare, other = ([math.log(length(turn, most)) for turn in turns[which]] for which in ("bare", "other"))
+    longer = np.array(other) - (np.array(bare[:-1]) + np.array(bare[1:])) / 2
+    return longer.mean(), longer.std() / math.sqrt(len(longer))
 
 
-def middle(values):
-    """The mean of the middle half: as deaf to outliers as the median, and less noisy; and how much it tells, one over
-    its variance (Tukey and McLaughlin 1963: that of the values with the outer ones drawn in)."""
-    quarter = len(values) // 4
-    inner = np.sort(values)[quarter : len(values) - quarter]
-    drawn_in = np.clip(values, inner[0], inner[-1])
-    return inner.mean(), 1 / max(drawn_in.var(), 1e-12) * (len(inner) / len(values)) ** 2 * len(values)
+def length(turn, most):
+    """Milliseconds of a turn whose steps count as no longer than `most`."""
+    return turn["wall"] - sum(step - most for step in turn["steps"] if step > most)
+
+
+def limit(turns):
+    """Milliseconds from which on a step was held up."""
+    return HELD_UP * statistics.median(step for turn in turns["bare"] for step in turn["steps"])
+
+
+def held_up(rounds, which):
+    """How many of a thousand steps something held up, since recording began."""
+    found = [step > limit(turns["after"]) for turns in rounds for step in steps_of(turns, which)]
+    return 1e3 * statistics.fmean(found)
+
+
+def steps_of(turns, which):
+    """Milliseconds of each step since recording began."""
+    return [step for turn in turns["after"][which] for step in turn["steps"]]
 
 
 def weighed(values, weights):
@@ -370,8 +385,8 @@ def markdown(result):
         f"Python {facts['python']}, torch {facts['torch']}, {facts['date']}  ",
         f"Command: `{facts['command']}` ({facts['rounds']} rounds; one thread computes; 95 % intervals over rounds)",
         "",
-        "| bare step | of turns | arm | % of a step | ms a step | allowed | promise |",
-        "|---:|---|---|---:|---:|---:|---|",
+        "| bare step | steps | arm | rounds | % of a step | ms a step | allowed | promise |",
+        "|---:|---|---|---:|---:|---:|---:|---|",
     ]
     capped = [row for row in result["rows"] if row["statistic"] == "capped"]
     below = [f"Held up, of a thousand steps (and of bare ones): {', '.join(map(held_up_shown, capped))}"]
@@ -388,6 +403,7 @@ def markdown_row(row):
         f"{row['step_ms']:.2f} ms",
         row["statistic"],
         row["arm"],
+        str(row["rounds"]),
         shown(row["percent"], 2),
         shown(row["ms"], 4),
         f"{row['allowed_ms']:.3f} ms",

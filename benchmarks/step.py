@@ -1,15 +1,18 @@
 """A training program to measure: a plain loop over tensors in memory, with steps of about 1, 5 or 50 ms.
 
 It trains as many steps as a line of stdin asks for ("SIZE STEPS"), and answers with a line of JSON: the seconds of
-each step, and of all of them together. So several of them can take turns on one machine:
+each step, and of all of them together. So several of them can take turns on one machine. Other lines are "record",
+from which on it is recorded as if it had been from its start, and "profile".
 
     echo "5 200" | python benchmarks/step.py
 """
 
 import argparse
 import contextlib
+import functools
 import json
 import os
+import runpy
 import sys
 import time
 
@@ -22,13 +25,13 @@ SIZES = {
     "cpu": {1: (8, 32, 2), 5: (32, 96, 24), 50: (20, 448, 160)},
     "cuda": {1: (8, 256, 32), 5: (25, 1024, 64), 50: (50, 2048, 2048)},
 }
-BATCHES = 102  # in one pass over the data: a turn of benchmarks/overhead.py, with the two steps that settle
+BATCHES = {1: 500, 5: 500, 50: 100}  # in one pass over the data
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--profiler", action="store_true", help="with torch.profiler around the loop")
+    parser.add_argument("--record-in", metavar="FOLDER", help='of the record, for when it is asked to "record"')
     parser.add_argument("--one-thread", action="store_true", help="have no other thread in the process")
     parser.add_argument("--cores", type=int, nargs="+", help="train on the first of these, from the second turn on")
     options = parser.parse_args()
@@ -36,16 +39,28 @@ def main():
         start_pool()
     torch.set_num_threads(1)
     answer(torch=torch.__version__, device=torch.cuda.get_device_name() if options.device == "cuda" else "cpu")
-    trainings = {}
+    trainings, around = {}, contextlib.nullcontext
     for line in sys.stdin:
+        if line == "record\n":
+            record(options.record_in)
+            continue
+        if line == "profile\n":
+            around = functools.partial(profiling, options.device)
+            continue
         size, steps = map(int, line.split())
         if size not in trainings:
-            trainings[size] = Training(*SIZES[options.device][size], options.device)
-        with profiling(options.device) if options.profiler else contextlib.nullcontext():
+            trainings[size] = Training(*SIZES[options.device][size], BATCHES[size], options.device)
+        with around():
             times, wall = trainings[size].run(steps)
         answer(times=times, wall=wall)
         if options.cores:
             stay_on(options.cores, options.device)
+
+
+def record(folder):
+    """Do what Python would have done as it started, had the recorder's variable been set: its folder leads the path."""
+    os.environ["FLOORIT_RECORD"] = folder
+    runpy.run_path(os.path.join(os.environ["PYTHONPATH"].split(os.pathsep)[0], "sitecustomize.py"))
 
 
 def start_pool():
@@ -79,38 +94,39 @@ def answer(**fields):
 
 
 class Training:
-    """One model, its optimizer and its data."""
+    """One model, its optimizer and its data, over which it passes again and again."""
 
-    def __init__(self, blocks, width, batch, device):
+    def __init__(self, blocks, width, batch, batches, device):
         torch.manual_seed(0)
         self.device = device
         self.model = network(blocks, width).to(device)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
-        self.loader = DataLoader(data(width, batch), batch_size=batch, shuffle=True, num_workers=0)
+        self.loader = DataLoader(data(width, batches * batch), batch_size=batch, shuffle=True, num_workers=0)
+        self._steps = self._train()
 
     def run(self, steps):
-        """Seconds from the end of each step to the end of the next, and of them all until the device is done.
-
-        A pass over the data begins with each turn: a pause in the midst of one is what no program has.
-        """
-        model, optimizer, device = self.model, self.optimizer, self.device
+        """Seconds from the end of each step to the end of the next, and of them all until the device is done."""
         times = []
         began = last = time.perf_counter()
-        while len(times) < steps:
+        for _ in range(steps):
+            next(self._steps)
+            now = time.perf_counter()
+            times.append(now - last)
+            last = now
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+        return times, time.perf_counter() - began
+
+    def _train(self):
+        model, optimizer, device = self.model, self.optimizer, self.device
+        while True:
             for inputs, targets in self.loader:
                 inputs, targets = inputs.to(device, non_blocking=True), targets.to(device, non_blocking=True)
                 loss = nn.functional.cross_entropy(model(inputs), targets)
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-                now = time.perf_counter()
-                times.append(now - last)
-                last = now
-                if len(times) == steps:
-                    break
-        if device == "cuda":
-            torch.cuda.synchronize()
-        return times, time.perf_counter() - began
+                yield
 
 
 def network(blocks, width):
@@ -119,8 +135,8 @@ def network(blocks, width):
     return nn.Sequential(*block, nn.Linear(width, 10))
 
 
-def data(width, batch):
-    inputs = torch.randn(BATCHES * batch, width)
+def data(width, samples):
+    inputs = torch.randn(samples, width)
     return TensorDataset(inputs, torch.randint(0, 10, (len(inputs),)))
 
 
