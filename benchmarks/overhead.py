@@ -53,9 +53,8 @@ WINDOWLESS = "floorit run --no-window"
 ARMS = (BARE, AGAIN, RECORDED, WINDOWLESS, SAMPLED, PROFILED)
 PROMISED = (RECORDED, SAMPLED)
 SIZES = (1, 5, 50)
-# Seconds that both train at the same time: at first, and when recording has begun. In these fall the windows, which
-# come once in a run.
-WARM_UP, BEGINNING = 3.0, 10.0
+WARM_UP = 3.0  # seconds that both train at first, at the same time
+BEGINNING = 10.0  # seconds that are not measured once recording has begun: in them fall the windows, which come once
 TURN = 0.055  # seconds
 SAMPLED_TURN = 1.0  # the same where the sampler comes and goes with a turn
 PROFILED_TURNS = 5  # what it collects takes long to put away
@@ -244,7 +243,7 @@ def measure(options, end, gpu, pair):
             before = {size: take_turns(bare, another, size, options.turns, options) for size in options.sizes}
             another.begin()
             if other != PROFILED:
-                train(arms.values(), BEGINNING, options)
+                train([another], BEGINNING, options)
             after = {size: take_turns(bare, another, size, turns, options) for size in options.sizes}
         found = {size: {"before": before[size], "after": after[size]} for size in options.sizes}
         return {"arm": other, "about": bare.about, **found}
