@@ -6,9 +6,13 @@ as they live, so each is compared with itself: what counts is by how much the on
 
 They take turns of a few steps, one trains while the other waits. What else the machine does makes a step's speed wander
 within tenths of a second, so turns are shorter than that, and each is compared with the other's before and after it.
-The interval is over rounds, each weighed by how far its own turns differ. What is measured is a program that has
-trained for a while: what comes once in a run is over by then. The promise that is checked: at most 1 % of a step or
-0.05 ms, whichever is larger.
+After a wait the caches are full of the other process's code and data, and the first steps take up to a fifth longer;
+more so where more code runs. No program that has its cores to itself knows that: the steps at the beginning of a turn
+are left out. The interval is over rounds, each weighed by how far its own turns differ.
+
+What is measured is a program that has trained for a while: what comes once in a run is over by then, and where steps
+are short the recorder naps as long at a time as it will. Its record says so; of the steps that are measured, the share
+in naps is said below the table. The promise that is checked: at most 1 % of a step or 0.05 ms, whichever is larger.
 
 A wait is shorter than what the recorder takes for a surprise (twenty steps and 0.1 s). It looks at the stack by the
 clock, which goes on while a process waits: of the steps that are measured, twice as many are near a look as otherwise.
@@ -39,9 +43,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
+import asleep
 import numpy as np
 
 from floorit import stats
+from floorit.record.naps import SHORT
 
 STEP = Path(__file__).with_name("step.py")
 SAMPLER = Path(__file__).with_name("sampler.py")
@@ -51,11 +57,13 @@ LATER = ["sh", "-c", 'exec env -u FLOORIT_RECORD "$@" --record-in "$FLOORIT_RECO
 BARE, AGAIN, RECORDED, SAMPLED, PROFILED = "bare", "bare (A/A)", "floorit run", "bare, sampled", "torch.profiler"
 WINDOWLESS = "floorit run --no-window"
 ARMS = (BARE, AGAIN, RECORDED, WINDOWLESS, SAMPLED, PROFILED)
-PROMISED = (RECORDED, SAMPLED)
+RECORDING, PROMISED = (RECORDED, WINDOWLESS), (RECORDED, SAMPLED)
 SIZES = (1, 5, 50)
 WARM_UP = 3.0  # seconds that both train at first, at the same time
-BEGINNING = 10.0  # seconds that are not measured once recording has begun: in them fall the windows, which come once
-TURN = 0.055  # seconds
+# Seconds once recording has begun that are not measured, at least and at most: until the windows are over, which come
+# once, and a nap has lasted so many seconds. Where steps are too long for naps, none does.
+BEGINNING, LONGEST_BEGINNING, LONG_NAP = 10.0, 45.0, 1.0
+COLD, TURN = 0.03, 0.05  # seconds at the beginning of a turn that are left out, and those that count
 SAMPLED_TURN = 1.0  # the same where the sampler comes and goes with a turn
 PROFILED_TURNS = 5  # what it collects takes long to put away
 SHORTEST = {"cpu": 0.7, "cuda": 2.6}  # milliseconds of the shortest step
@@ -139,7 +147,8 @@ class Arm:
         command = [sys.executable, str(STEP), "--device", options.device, "--cores", *map(str, cores)]
         if options.one_thread:
             command.append("--one-thread")
-        if name in (RECORDED, WINDOWLESS):
+        self._record = folder / "run" / "record"
+        if name in RECORDING:
             more = ["--no-window"] if name == WINDOWLESS else []
             command = [*FLOORIT, "run", "--quiet", "--out", str(folder / "run"), *more, "--", *LATER, *command]
         self._stderr = (folder / f"{ARMS.index(name)}.txt").open("w+")
@@ -167,7 +176,7 @@ class Arm:
 
     def begin(self):
         """From now on it is what its name says; until then it was the bare program."""
-        if self._name in (RECORDED, WINDOWLESS):
+        if self._name in RECORDING:
             self._say("record")
         elif self._name == PROFILED:
             self._say("profile")
@@ -182,12 +191,27 @@ class Arm:
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
 
-    def turn(self, size, steps):
-        """Milliseconds of each step, and of all of them until the device is done."""
+    def turn(self, size, steps, cold):
+        """Milliseconds of the steps at its beginning, of each after them, and of those until the device is done."""
         with self._beside:
             self.ask(size, steps)
             answer = self.answer()
-        return {"steps": [round(time * 1e3, 4) for time in answer["times"]], "wall": answer["wall"] * 1e3}
+        times = [round(time * 1e3, 4) for time in answer["times"]]
+        wall = answer["wall"] * 1e3 - sum(times[:cold])
+        return {"cold": times[:cold], "steps": times[cold:], "wall": wall}
+
+    def is_settled(self, size, since):
+        """Whether it goes on to be recorded as it will be: its windows are over, and since then it has napped long."""
+        if self._name not in RECORDING:
+            return True
+        if self._name == RECORDED and not asleep.windows_are_over(self._record):
+            return False
+        naps = [nap for nap in asleep.naps(self._record) if nap.began > since]
+        return size * 1e6 > SHORT or any(nap.seconds > LONG_NAP for nap in naps)
+
+    def napped(self, since):
+        """The share of its steps since then that were in naps; None where it records none."""
+        return asleep.share(self._record, since) if self._name in RECORDING else None
 
     def answer(self):
         """The next line that it says."""
@@ -239,37 +263,50 @@ def measure(options, end, gpu, pair):
             if number and time.monotonic() > end:
                 return None
             turns = PROFILED_TURNS if other == PROFILED else options.turns
-            train(arms.values(), WARM_UP, options)
+            for size in options.sizes:
+                train(arms.values(), WARM_UP, size, options)
             before = {size: take_turns(bare, another, size, options.turns, options) for size in options.sizes}
             another.begin()
-            if other != PROFILED:
-                train([another], BEGINNING, options)
-            after = {size: take_turns(bare, another, size, turns, options) for size in options.sizes}
-        found = {size: {"before": before[size], "after": after[size]} for size in options.sizes}
+            found = {}
+            for size in options.sizes:
+                if other != PROFILED:
+                    settle(another, size, options)
+                began = time.perf_counter_ns()
+                after = take_turns(bare, another, size, turns, options)
+                found[size] = {"before": before[size], "after": after, "napped": another.napped(began)}
         return {"arm": other, "about": bare.about, **found}
+
+
+def settle(arm, size, options):
+    """Have a program that has just begun to be recorded train until what is to come once has come."""
+    began = time.perf_counter_ns()
+    while (spent := (time.perf_counter_ns() - began) * 1e-9) < LONGEST_BEGINNING:
+        train([arm], BEGINNING / 5, size, options)
+        if spent > BEGINNING and arm.is_settled(size, began):
+            return
 
 
 def steps_in(seconds, size, options):
     """How many steps take about so long. On a GPU none is as short as it is called: its launches take longer."""
-    return max(2, round(seconds * 1e3 / max(size, SHORTEST[options.device])))
+    return max(1, round(seconds * 1e3 / max(size, SHORTEST[options.device])))
 
 
-def train(arms, seconds, options):
+def train(arms, seconds, size, options):
     """All of them at once."""
-    for size in options.sizes:
-        for arm in arms:
-            arm.ask(size, steps_in(seconds / len(options.sizes), size, options))
-        for arm in arms:
-            arm.answer()
+    for arm in arms:
+        arm.ask(size, steps_in(seconds, size, options))
+    for arm in arms:
+        arm.answer()
 
 
 def take_turns(bare, other, size, turns, options):
     """The turns of both in the order they had, which begins and ends with the bare program's."""
-    steps = steps_in(SAMPLED_TURN if options.sampling else TURN, size, options)
-    found = {"bare": [bare.turn(size, steps)], "other": []}
+    cold = steps_in(COLD, size, options)
+    steps = cold + steps_in(SAMPLED_TURN if options.sampling else TURN, size, options)
+    found = {"bare": [bare.turn(size, steps, cold)], "other": []}
     for _ in range(turns):
-        found["other"].append(other.turn(size, steps))
-        found["bare"].append(bare.turn(size, steps))
+        found["other"].append(other.turn(size, steps, cold))
+        found["bare"].append(bare.turn(size, steps, cold))
     return found
 
 
@@ -305,6 +342,7 @@ def row(rounds, size, arm, statistic):
         "ms": extra,
         "allowed_ms": allowed,
         "held_up": [held_up(of_arm, which) for which in ("other", "bare")],
+        "napped": [turns["napped"] for turns in of_arm if turns["napped"] is not None],
         "kept": extra[1] <= allowed,  # else it is broken beyond the noise
         "surely": extra[2] <= allowed,
     }
@@ -393,7 +431,8 @@ def markdown(result):
 
 
 def held_up_shown(row):
-    return f"{row['step_ms']:.2f} ms, {row['arm']} {row['held_up'][0]:.1f} ({row['held_up'][1]:.1f})"
+    shown = f"{row['step_ms']:.2f} ms, {row['arm']} {row['held_up'][0]:.1f} ({row['held_up'][1]:.1f})"
+    return shown + (f", {min(row['napped']):.0%} to {max(row['napped']):.0%} in naps" if row["napped"] else "")
 
 
 def markdown_row(row):

@@ -21,7 +21,7 @@ from floorit.analyse.ledger import Function  # noqa: E402
 from floorit.analyse.needs import Range  # noqa: E402
 from floorit.analyse.settings import Setting  # noqa: E402
 from floorit.analyse.stepmodel import Change, gain  # noqa: E402
-from floorit.fixes.fix import NO_GPU  # noqa: E402
+from floorit.fixes.fix import UNANSWERED  # noqa: E402
 from floorit.fixes.memory import batched  # noqa: E402
 from floorit.report.advice import known_of  # noqa: E402
 from floorit.report.beside import function_around, is_file  # noqa: E402
@@ -163,7 +163,7 @@ def prediction(shipped, without, case, fault):
     if fault.fix in valued and (fault.fix != "batch" or known.on_gpu):
         return valued[fault.fix](), fault.fix
     said = fix.predict(known)
-    if isinstance(said, str) and said.startswith(NO_GPU):
+    if isinstance(said, str) and said.startswith(UNANSWERED):
         return None, f"{fault.fix}: {said}"
     if isinstance(said, str):
         return Estimate(value=1.0, low=1.0, high=1.0, n=known.needs.n), f"{fault.fix}: {said}"

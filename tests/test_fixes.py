@@ -92,6 +92,16 @@ def known(program: Program, *, window: bool = True, kinds: dict[str, float] | No
     return Known(needs=needs, ledger=ledger, workers=workers, gpu=gpu, settings=settings, **more)
 
 
+def unseen(program: Program, **more: Any) -> Known:
+    """A program on a GPU that no window has watched, and of which no step was marked."""
+    found = known(program, **more)
+    return msgspec.structs.replace(
+        found,
+        needs=msgspec.structs.replace(found.needs, gpu=None, idle=None),
+        gpu=msgspec.structs.replace(found.gpu, busy_share=None) if found.gpu is not None else None,
+    )
+
+
 def used(peak: int, **more: int) -> Memory:
     """A ledger that foretells what fixes do to the peak."""
     effects = [Effect(code=code, value=None, bytes=size, how="") for code, size in more.items()]
@@ -208,9 +218,11 @@ REASONS = [
     ("decode-cache", known(STARVED), "was not seen"),
     ("pin", known(CPU), "does not use a GPU"),
     ("pin", known(CPU, settings={"pin_memory": True}), "does not use a GPU"),
+    ("pin", unseen(COPYING), "was not seen"),
     ("pin", known(COPYING, loader={"pinned": True}), "already"),
     ("pin", known(GPU), "copies to the GPU take 0 µs"),
     ("async-copy", known(COPYING), "pin first"),
+    ("amp", unseen(GPU), "was not seen"),
     ("amp", known(LAUNCHING), "idle for 92% of a step"),
     ("amp", known(GPU, settings={"autocast": "bfloat16"}), "autocast is on already"),
     ("amp", known(GPU, tensor_share=0.8), "80% of the GPU's time is on tensor cores"),
@@ -222,6 +234,8 @@ REASONS = [
     ("channels-last", known(GPU, settings={"channels_last": True}), "already"),
     ("compile", known(CPU), "does not use a GPU"),
     ("compile", known(GPU, settings={"torch.compile": True}), "already"),
+    ("compile", unseen(LAUNCHING), "was not seen"),
+    ("fused", unseen(GPU), "was not seen"),
     ("fused", known(GPU, settings={"optimizer.fused": True}), "already"),
     ("fused", known(CPU.but(host={**TRAIN, "optimizer": 0.037}), settings={"optimizer": "LBFGS"}), "no fused LBFGS"),
     ("fused", known(GPU, settings={"optimizer": "RMSprop", "optimizer.foreach": False}), "RMSprop has no fused form"),
@@ -229,6 +243,7 @@ REASONS = [
     ("anomaly", known(CPU), "is off"),
     ("launch-blocking", known(GPU), "not set"),
     ("launch-blocking", known(CPU, settings={"CUDA_LAUNCH_BLOCKING": "1"}), "does not use a GPU"),
+    ("sync-off", unseen(GPU.but(syncs=1)), "was not seen"),
     ("sync-off", known(GPU.but(syncs=1)), "but the GPU works meanwhile"),
     ("sync-off", known(GPU), "no blocking call"),
     ("eval-every", known(CPU), "does not do it"),
@@ -236,6 +251,7 @@ REASONS = [
     ("recompute", known(CPU), "nothing is recomputed"),
     ("recompute", known(GPU.but(host={**TRAIN, "recompute": 0.01}), **FULL), "88% of the GPU's memory"),
     ("batch", known(CPU), "does not use a GPU"),
+    ("batch", unseen(LAUNCHING), "was not seen"),
     ("batch", known(LAUNCHING, **FULL), "may not fit"),
     ("batch", known(LAUNCHING), "not known"),
     ("batch", known(LAUNCHING, memory_peak=GIB, gpu_memory=80 * GIB, shares={"out-of-memory": 0.0}), "ran out"),

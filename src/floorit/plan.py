@@ -15,7 +15,7 @@ from floorit.analyse.syncs import SyncPoint
 from floorit.diagnose import Finding, FixAdvice, NotAdvised, Rewrite
 from floorit.diagnose.thresholds import NAMED
 from floorit.fixes import ALL
-from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known
+from floorit.fixes.fix import CLAIMED, UNANSWERED, Fix, Known
 from floorit.stats import Estimate, share
 
 _IGNORED, _DATA = "setting-ignored", "input-bound"
@@ -36,7 +36,8 @@ def advise(findings: list[Finding], known: Known) -> list[Finding]:
     useless = [
         NotAdvised(code=fix.code, reason=said)
         for fix, said in weighed
-        if isinstance(said, str) and fix.popular and fix.code not in taken and not said.startswith(NO_GPU)
+        if isinstance(said, str) and fix.popular and fix.code not in taken
+        if not said.startswith(UNANSWERED)
     ]
     return [msgspec.structs.replace(f, not_advised=useless) for f in advised[:1]] + advised[1:]
 
@@ -82,7 +83,7 @@ def _is_small_switch(finding: Finding, findings: list[Finding]) -> bool:
 def sync_gains(points: list[SyncPoint], known: Known) -> list[SyncPoint]:
     """What removing each blocking call would gain by itself."""
     blocked = known.needs.host.get("sync", 0.0)
-    if not known.on_gpu or not blocked:
+    if known.unseen or not blocked:
         return points
     return [
         msgspec.structs.replace(p, gain=gain(known.needs, Change(syncs=1 - min(p.seconds / blocked, 1.0))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from floorit.analyse.needs import Range
 from floorit.analyse.stepmodel import Change, gain
 from floorit.fixes import values
-from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known, of_kernels
+from floorit.fixes.fix import CLAIMED, Fix, Known, of_kernels
 from floorit.stats import Estimate, seconds
 
 # What is left of the time of the kernels that a change touches: at best, as others found it mostly, at worst.
@@ -31,7 +31,7 @@ def _waits(known: Known) -> str | None:
     """Why faster kernels do not matter, if they do not."""
     needs = known.needs
     if needs.gpu is None:
-        return NO_GPU
+        return known.unseen
     idle = 1 - needs.gpu.high / needs.within if needs.within else 0.0
     if idle < _IDLE:
         return None
@@ -106,7 +106,7 @@ def _of_convolutions(known: Known, left: Range) -> Estimate | str:
 def _compile(known: Known) -> Estimate | str:
     needs = known.needs
     if needs.gpu is None:
-        return f"{NO_GPU}; on a CPU it is not predicted"
+        return known.unseen if known.on_gpu else f"{known.unseen}; on a CPU it is not predicted"
     if known.setting("torch.compile") is True:
         return "torch.compile is in use already"
     issuing = known.share("forward", "backward", "loss", "optimizer")
@@ -131,6 +131,8 @@ def _fused(known: Known) -> Estimate | str:
         return "no optimizer step was seen"
     if not known.on_gpu:
         return _fused_on_cpu(known)
+    if known.unseen:
+        return known.unseen
     if known.setting("optimizer") is not None and all(s.name != "optimizer.fused" for s in known.settings):
         return f"{known.setting('optimizer')} has no fused form"
     if known.setting("optimizer.foreach") is False:

@@ -25,6 +25,8 @@ Effort = Literal["a flag", "a few lines", "a rewrite"]
 
 CLAIMED = 1.02  # no speed-up under it is claimed (DESIGN section 6)
 NO_GPU = "the program does not use a GPU"
+UNSEEN_GPU = "how long the GPU works in a step was not seen"
+UNANSWERED = (NO_GPU, UNSEEN_GPU)  # how reasons begin by which a fix is not advised against
 NO_LOADER = "there is no DataLoader of torch's that it would change"
 # What a cost that is only too frequent may take of a step, once it is rarer.
 _SPARED = 0.05
@@ -64,7 +66,14 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def on_gpu(self) -> bool:
         """Whether the program is seen to use one."""
-        return self.needs.gpu is not None
+        return self.needs.gpu is not None or self.gpu is not None
+
+    @property
+    def unseen(self) -> str:
+        """Why it is not known how long a GPU works in a step; nothing where it is."""
+        if self.needs.gpu is not None:
+            return ""
+        return UNSEEN_GPU if self.on_gpu else NO_GPU
 
     def setting(self, name: str) -> object:
         """The value in force; None where it is not known."""

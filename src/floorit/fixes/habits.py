@@ -39,8 +39,8 @@ def _launch_blocking(known: Known) -> Estimate | str:
 
 
 def _sync_off(known: Known) -> Estimate | str:
-    if not known.on_gpu:
-        return NO_GPU
+    if known.unseen:
+        return known.unseen
     needs = known.needs
     blocked = needs.host.get("sync", 0.0)
     if not blocked:

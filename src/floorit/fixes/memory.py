@@ -6,7 +6,7 @@ import msgspec
 
 from floorit.analyse.stepmodel import Change, gain
 from floorit.fixes import values
-from floorit.fixes.fix import NO_GPU, Fix, Known
+from floorit.fixes.fix import Fix, Known
 from floorit.stats import Estimate, seconds
 
 # Of the GPU's memory in use at the peak: more, and there is no room for what recomputing saves.
@@ -41,7 +41,7 @@ def _without_recompute(known: Known, beside: float) -> Change:
     host = known.needs.host
     issuing = host.get("forward", 0.0) + host.get("backward", 0.0)
     left = 1 - min(beside * host["recompute"] / issuing, 1.0) if issuing else 1.0
-    if known.on_gpu:
+    if not known.unseen:
         return Change(phases={"recompute": 0.0}, issue=left)
     return Change(phases={"recompute": 0.0, "forward": left, "backward": left})
 
@@ -57,7 +57,7 @@ def _batch(known: Known) -> Estimate | str:
     """Twice as many samples a step: the host's time stays, the GPU's and the loader's double."""
     needs = known.needs
     if needs.gpu is None:
-        return f"{NO_GPU}; on a CPU it is not predicted"
+        return known.unseen if known.on_gpu else f"{known.unseen}; on a CPU it is not predicted"
     if "out-of-memory" in known.shares:
         return "memory ran out as it is"
     if needs.starved:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from floorit.analyse.stepmodel import Change, gain
 from floorit.fixes import values
-from floorit.fixes.fix import CLAIMED, NO_GPU, NO_LOADER, Fix, Known
+from floorit.fixes.fix import CLAIMED, NO_LOADER, Fix, Known
 from floorit.stats import Estimate, seconds
 
 # Of the time of a pageable copy, that a pinned one takes: 15 and 51 GiB/s on an H200 (measured, torch 2.11).
@@ -13,8 +13,8 @@ _PINNED = 15 / 51
 
 def _copied(known: Known) -> str | None:
     """Why copies do not matter, if they do not."""
-    if not known.on_gpu:
-        return NO_GPU
+    if known.unseen:
+        return known.unseen
     needs = known.needs
     spent = max(needs.host.get("h2d", 0.0), needs.copies_alone)
     if spent > (CLAIMED - 1) * needs.step:
@@ -25,8 +25,8 @@ def _copied(known: Known) -> str | None:
 def _pin(known: Known) -> Estimate | str:
     if known.workers is None:
         return NO_LOADER
-    if not known.on_gpu:
-        return NO_GPU
+    if known.unseen:
+        return known.unseen
     if known.workers.pinned or known.setting("pin_memory") is True:
         return "batches are pinned already"
     return _copied(known) or gain(known.needs, Change(transfers=_PINNED))
