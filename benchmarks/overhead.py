@@ -1,8 +1,10 @@
 """What recording costs a step, against the bare program.
 
-A round is a pair of fresh processes on one core. Both are the bare program at first; then, in one of them, recording
-begins (or torch.profiler, or nothing: A/A), and both go on. Two processes of one program differ by 1 or 2 % for as long
-as they live, so each is compared with itself: what counts is by how much the one has become slower against the other.
+A round is a pair of fresh processes on one core, of the bare program both; in one of them the recorder is loaded, but
+rests. Then it records there for a while (or torch.profiler does, or nothing: A/A), and rests again. Two processes of
+one program differ by 1 or 2 % for as long as they live, and by as much what a process has in its memory changes its
+speed as it goes on. So the one is compared with itself, before and after: by how much is it slower against the other
+while it records?
 
 They take turns of a few steps, one trains while the other waits. What else the machine does makes a step's speed wander
 within tenths of a second, so turns are shorter than that, and each is compared with the other's before and after it.
@@ -19,7 +21,7 @@ clock, which goes on while a process waits: of the steps that are measured, twic
 
 A step that takes half as long again as is usual in its round was held up. In `capped` such steps count as just that
 long, in both arms alike; how many there were in each arm is said below the table, so that one sees if the recorder
-makes them.
+makes them. Below it, too, by how much the one is slower afterwards than before it recorded.
 
 With --sampling, what begins is that the machine is sampled beside one's turns (sampler.py). No recorded program takes
 part then, because its parent samples all the time, beside everybody's turns.
@@ -52,8 +54,6 @@ from floorit.record.naps import SHORT
 STEP = Path(__file__).with_name("step.py")
 SAMPLER = Path(__file__).with_name("sampler.py")
 FLOORIT = [sys.executable, "-m", "floorit"]
-# Takes the recorder's variable away from a program, which is told of it instead: it sets it when it is to be recorded.
-LATER = ["sh", "-c", 'exec env -u FLOORIT_RECORD "$@" --record-in "$FLOORIT_RECORD"', "sh"]
 BARE, AGAIN, RECORDED, SAMPLED, PROFILED = "bare", "bare (A/A)", "floorit run", "bare, sampled", "torch.profiler"
 WINDOWLESS = "floorit run --no-window"
 ARMS = (BARE, AGAIN, RECORDED, WINDOWLESS, SAMPLED, PROFILED)
@@ -94,8 +94,10 @@ def main():
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=6, help="of each arm (default 6)")
-    parser.add_argument("--turns", type=int, default=100, help="of each process for each size in a round (default 100)")
+    parser.add_argument("--rounds", type=int, default=4, help="of each arm (default 4)")
+    parser.add_argument(
+        "--turns", type=int, default=60, help="of each process for each size in each part of a round (default 60)"
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, choices=SIZES, help="milliseconds a step")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument(
@@ -150,7 +152,8 @@ class Arm:
         self._record = folder / "run" / "record"
         if name in RECORDING:
             more = ["--no-window"] if name == WINDOWLESS else []
-            command = [*FLOORIT, "run", "--quiet", "--out", str(folder / "run"), *more, "--", *LATER, *command]
+            command = [*FLOORIT, "run", "--quiet", "--out", str(folder / "run"), *more, "--", *command]
+            command.append("--record-later")
         self._stderr = (folder / f"{ARMS.index(name)}.txt").open("w+")
         self._process = subprocess.Popen(
             command,
@@ -167,21 +170,30 @@ class Arm:
         return self
 
     def __exit__(self, *_):
-        if isinstance(self._beside, Sampler):
-            self._beside.end()
+        self._end_sampler()
         self._process.stdin.close()
         self._process.stdout.close()
         self._process.wait()
         self._stderr.close()
 
     def begin(self):
-        """From now on it is what its name says; until then it was the bare program."""
+        """From now on it is what its name says."""
         if self._name in RECORDING:
             self._say("record")
         elif self._name == PROFILED:
             self._say("profile")
         elif self._name == SAMPLED:
             self._beside = Sampler()
+
+    def end(self):
+        """From now on it is the bare program again."""
+        self._say("rest")
+        self._end_sampler()
+
+    def _end_sampler(self):
+        if isinstance(self._beside, Sampler):
+            self._beside.end()
+        self._beside = nullcontext()
 
     def ask(self, size, steps):
         """Have it train."""
@@ -267,22 +279,26 @@ def measure(options, end, gpu, pair):
                 train(arms.values(), WARM_UP, size, options)
             before = {size: take_turns(bare, another, size, options.turns, options) for size in options.sizes}
             another.begin()
-            found = {}
+            during, napped = {}, {}
             for size in options.sizes:
                 if other != PROFILED:
-                    settle(another, size, options)
+                    settle(arms.values(), size, options)
                 began = time.perf_counter_ns()
-                after = take_turns(bare, another, size, turns, options)
-                found[size] = {"before": before[size], "after": after, "napped": another.napped(began)}
+                during[size] = take_turns(bare, another, size, turns, options)
+                napped[size] = another.napped(began)
+            another.end()
+            after = {size: take_turns(bare, another, size, options.turns, options) for size in options.sizes}
+        stages = {"before": before, "during": during, "after": after, "napped": napped}
+        found = {size: {name: of[size] for name, of in stages.items()} for size in options.sizes}
         return {"arm": other, "about": bare.about, **found}
 
 
-def settle(arm, size, options):
-    """Have a program that has just begun to be recorded train until what is to come once has come."""
+def settle(arms, size, options):
+    """Have both train, as recording has just begun in one, until what is to come once has come."""
     began = time.perf_counter_ns()
     while (spent := (time.perf_counter_ns() - began) * 1e-9) < LONGEST_BEGINNING:
-        train([arm], BEGINNING / 5, size, options)
-        if spent > BEGINNING and arm.is_settled(size, began):
+        train(arms, BEGINNING / 5, size, options)
+        if spent > BEGINNING and all(arm.is_settled(size, began) for arm in arms):
             return
 
 
@@ -327,8 +343,7 @@ def rows(rounds, options):
 def row(rounds, size, arm, statistic):
     """One arm against bare, over its rounds."""
     of_arm = [r[size] for r in rounds if r["arm"] == arm]
-    over_rounds = weighed(*map(np.array, zip(*(slower(turns, statistic) for turns in of_arm), strict=True)))
-    percent = [100 * math.expm1(x) for x in (over_rounds.value, over_rounds.low, over_rounds.high)]
+    percent = percent_of(slower(turns, statistic) for turns in of_arm)
     step = statistics.median(step for turns in of_arm for step in steps_of(turns, "bare"))
     extra = [p / 100 * step for p in percent]
     allowed = max(PROMISED_SHARE * step, PROMISED_MS)
@@ -341,6 +356,7 @@ def row(rounds, size, arm, statistic):
         "percent": percent,
         "ms": extra,
         "allowed_ms": allowed,
+        "left_behind": percent_of(left_behind(turns, statistic) for turns in of_arm),
         "held_up": [held_up(of_arm, which) for which in ("other", "bare")],
         "napped": [turns["napped"] for turns in of_arm if turns["napped"] is not None],
         "kept": extra[1] <= allowed,  # else it is broken beyond the noise
@@ -349,9 +365,18 @@ def row(rounds, size, arm, statistic):
 
 
 def slower(turns, statistic):
-    """The log of how much slower the other program has become against the bare one; and the weight of that."""
-    (before, error), (after, error_after) = (ratio(turns[when], statistic) for when in ("before", "after"))
-    return after - before, 1 / max(error**2 + error_after**2, 1e-12)
+    """The log of how much slower the other is while it records, against the bare one; and the weight of that."""
+    during, error = ratio(turns["during"], statistic)
+    (before, error_before), (after, error_after) = (ratio(turns[when], statistic) for when in ("before", "after"))
+    variance = error**2 + (error_before**2 + error_after**2) / 4
+    return during - (before + after) / 2, 1 / max(variance, 1e-12)
+
+
+def left_behind(turns, statistic):
+    """The same of when it rests again against when it had not begun: what recording changed for good, and all else that
+    changed meanwhile, of which A/A has as much. Of that, half is in `slower`."""
+    (before, error_before), (after, error_after) = (ratio(turns[when], statistic) for when in ("before", "after"))
+    return after - before, 1 / max(error_before**2 + error_after**2, 1e-12)
 
 
 def ratio(turns, statistic):
@@ -374,14 +399,20 @@ def limit(turns):
 
 
 def held_up(rounds, which):
-    """How many of a thousand steps something held up, since recording began."""
-    found = [step > limit(turns["after"]) for turns in rounds for step in steps_of(turns, which)]
+    """How many of a thousand steps something held up, while the one recorded."""
+    found = [step > limit(turns["during"]) for turns in rounds for step in steps_of(turns, which)]
     return 1e3 * statistics.fmean(found)
 
 
 def steps_of(turns, which):
-    """Milliseconds of each step since recording began."""
-    return [step for turn in turns["after"][which] for step in turn["steps"]]
+    """Milliseconds of each step while the one recorded."""
+    return [step for turn in turns["during"][which] for step in turn["steps"]]
+
+
+def percent_of(found):
+    """Logs and their weights as a percentage, with its interval."""
+    estimate = weighed(*map(np.array, zip(*found, strict=True)))
+    return [100 * math.expm1(x) for x in (estimate.value, estimate.low, estimate.high)]
 
 
 def weighed(values, weights):
@@ -425,14 +456,19 @@ def markdown(result):
         "| bare step | steps | arm | rounds | % of a step | ms a step | allowed | promise |",
         "|---:|---|---|---:|---:|---:|---:|---|",
     ]
-    capped = [row for row in result["rows"] if row["statistic"] == "capped"]
-    below = [f"Held up, of a thousand steps (and of bare ones): {', '.join(map(held_up_shown, capped))}"]
-    return "\n".join(lines + [markdown_row(row) for row in result["rows"]] + (["", *below] if capped else []))
+    below = ["", *(f"- {below_shown(row)}" for row in result["rows"] if row["statistic"] == "capped")]
+    return "\n".join(lines + [markdown_row(row) for row in result["rows"]] + below)
 
 
-def held_up_shown(row):
-    shown = f"{row['step_ms']:.2f} ms, {row['arm']} {row['held_up'][0]:.1f} ({row['held_up'][1]:.1f})"
-    return shown + (f", {min(row['napped']):.0%} to {max(row['napped']):.0%} in naps" if row["napped"] else "")
+def below_shown(row):
+    """What else is known of an arm."""
+    held_up, bare = row["held_up"]
+    shown = (
+        f"{row['step_ms']:.2f} ms, {row['arm']}: held up {held_up:.1f} of a thousand steps, {bare:.1f} of the bare ones"
+    )
+    if row["napped"]:
+        shown += f"; {min(row['napped']):.0%} to {max(row['napped']):.0%} in naps"
+    return f"{shown}; afterwards {shown_of(row['left_behind'], 2)} %"
 
 
 def markdown_row(row):
@@ -442,15 +478,15 @@ def markdown_row(row):
         row["statistic"],
         row["arm"],
         str(row["rounds"]),
-        shown(row["percent"], 2),
-        shown(row["ms"], 4),
+        shown_of(row["percent"], 2),
+        shown_of(row["ms"], 4),
         f"{row['allowed_ms']:.3f} ms",
         verdict if row["arm"] in PROMISED else "",
     )
     return f"| {' | '.join(cells)} |"
 
 
-def shown(values, digits):
+def shown_of(values, digits):
     value, low, high = (f"{v:+.{digits}f}" for v in values)
     return f"{value} [{low}, {high}]"
 

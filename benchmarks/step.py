@@ -1,8 +1,8 @@
 """A training program to measure: a plain loop over tensors in memory, with steps of about 1, 5 or 50 ms.
 
 It trains as many steps as a line of stdin asks for ("SIZE STEPS"), and answers with a line of JSON: the seconds of
-each step, and of all of them together. So several of them can take turns on one machine. Other lines are "record",
-from which on it is recorded as if it had been from its start, and "profile".
+each step, and of all of them together. So several of them can take turns on one machine. Other lines are "record" and
+"profile", and "rest" that ends either. The recorder is there from the start, but rests until it is asked for.
 
     echo "5 200" | python benchmarks/step.py
 """
@@ -10,9 +10,9 @@ from which on it is recorded as if it had been from its start, and "profile".
 import argparse
 import contextlib
 import functools
+import gc
 import json
 import os
-import runpy
 import sys
 import time
 
@@ -31,7 +31,7 @@ BATCHES = {1: 500, 5: 500, 50: 100}  # in one pass over the data
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--record-in", metavar="FOLDER", help='of the record, for when it is asked to "record"')
+    parser.add_argument("--record-later", action="store_true", help='under `floorit run`: not before "record"')
     parser.add_argument("--one-thread", action="store_true", help="have no other thread in the process")
     parser.add_argument("--cores", type=int, nargs="+", help="train on the first of these, from the second turn on")
     options = parser.parse_args()
@@ -39,13 +39,18 @@ def main():
         start_pool()
     torch.set_num_threads(1)
     answer(torch=torch.__version__, device=torch.cuda.get_device_name() if options.device == "cuda" else "cpu")
-    trainings, around = {}, contextlib.nullcontext
+    trainings, around, record = {}, contextlib.nullcontext, put_off() if options.record_later else None
     for line in sys.stdin:
         if line == "record\n":
-            record(options.record_in)
+            record()
             continue
         if line == "profile\n":
             around = functools.partial(profiling, options.device)
+            continue
+        if line == "rest\n":
+            around = contextlib.nullcontext
+            if options.record_later:
+                take_out()
             continue
         size, steps = map(int, line.split())
         if size not in trainings:
@@ -57,10 +62,47 @@ def main():
             stay_on(options.cores, options.device)
 
 
-def record(folder):
-    """Do what Python would have done as it started, had the recorder's variable been set: its folder leads the path."""
-    os.environ["FLOORIT_RECORD"] = folder
-    runpy.run_path(os.path.join(os.environ["PYTHONPATH"].split(os.pathsep)[0], "sitecustomize.py"))
+def put_off():
+    """Have nothing call the recorder, which stays loaded, as in every program that is recorded. Returns what has it
+    begin."""
+    from _floorit.patch import Span
+
+    spans, tables = ours(Span), step_hooks()
+    hooks = [dict(table) for table in tables]
+    for span in spans:
+        span.function.__code__ = span.bare
+    for table in tables:
+        table.clear()
+
+    def begin():
+        for span in spans:
+            span.function.__code__ = span.hooked
+        for table, its in zip(tables, hooks, strict=True):
+            table.update(its)
+
+    return begin
+
+
+def take_out():
+    """Have nothing call the recorder any more, and have it look at nothing."""
+    from _floorit.session import Session
+
+    for session in ours(Session):
+        session.sampler.stop()
+        session.patches.undo()
+    for table in step_hooks():
+        table.clear()
+
+
+def ours(kind):
+    return [thing for thing in gc.get_objects() if isinstance(thing, kind)]
+
+
+def step_hooks():
+    """Torch's tables of what it calls before and after each optimizer's step, in which nobody is but the recorder."""
+    from torch.optim import optimizer
+
+    return optimizer._global_optimizer_pre_hooks, optimizer._global_optimizer_post_hooks
 
 
 def start_pool():
