@@ -14,7 +14,7 @@ torch.manual_seed(0)
 
 
 class Warped(Dataset):
-    def __init__(self, count=64 * 8):
+    def __init__(self, count=256 * 8):
         self.count = count
         self.picture = np.random.default_rng(0).integers(0, 255, (480, 640, 3), dtype=np.uint8)
 
