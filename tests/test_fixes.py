@@ -36,6 +36,7 @@ CODES = [
     *("pin", "async-copy", "device-prefetch"),
     *("amp", "tf32", "cudnn-benchmark", "deterministic", "channels-last", "compile", "fused", "set-to-none"),
     *("anomaly", "launch-blocking", "sync-off", "log-every", "eval-every", "checkpoint-every"),
+    "from-batch",
     *("recompute", "accumulate", "batch", "allocator", "optimizer-8bit"),
     *("static-graph", "bucket-view", "bucket-mb"),
 ]
@@ -248,6 +249,7 @@ REASONS = [
     ("sync-off", known(GPU), "no blocking call"),
     ("eval-every", known(CPU), "does not do it"),
     ("eval-every", known(CPU.but(host={**TRAIN, "eval": 0.040}), ungraded=True), "what it is trained on"),
+    ("from-batch", known(CPU), "nothing is seen to be computed"),
     ("recompute", known(CPU), "nothing is recomputed"),
     ("recompute", known(GPU.but(host={**TRAIN, "recompute": 0.01}), **FULL), "88% of the GPU's memory"),
     ("batch", known(CPU), "does not use a GPU"),
@@ -353,6 +355,23 @@ def test_it_comes_first_with_its_line_and_the_setting_behind_it() -> None:
     assert (first.what, first.setting) == ("cache-hit", None)
     assert "end the name in .npy; at data.py:9; set by `suffix: .cache` (cfg.yaml:2)" in first.promise
     assert first.promise.endswith("(cfg.yaml:2)")
+
+
+# Of a step, 60 % pass in a line that draws what the batch has; all of it in the loop's own code.
+DRAWN = msgspec.structs.replace(
+    IN_VAIN, code="batch-has-it", instead="take it from the batch", seconds=0.057, share=0.6, line_share=None
+)
+
+
+def test_what_the_batch_has_is_spared() -> None:
+    drawing = CPU.but(host={**TRAIN, "other": 0.058})  # of 94 ms
+    found = said("from-batch", known(drawing, habits=[DRAWN]))
+    assert isinstance(found, Estimate)
+    assert found.value == pytest.approx(1 / 0.4, rel=0.03)
+    [advised] = plan.advise([finding("python-bound")], known(drawing, habits=[DRAWN]))
+    first, *_ = findings.chosen([advised])
+    assert first.what == "from-batch"
+    assert "take it from the batch; at data.py:9" in first.promise
 
 
 def test_the_page_foretells_what_a_try_does() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from floorit.scan.rule import Rule
 from floorit.scan.rules import (
+    again,
     blocking,
     data,
     gradients,
@@ -22,6 +23,7 @@ ALL: tuple[Rule, ...] = (
     *blocking.RULES,
     *hidden.RULES,
     *loops.RULES,
+    *again.RULES,
     *transfers.RULES,
     *writes.RULES,
     *gradients.RULES,
