@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from floorit.scan.finding import Finding
+from floorit.scan.rules import again
 from floorit.scan.scan import scan
 from floorit.truth import load
 
@@ -87,3 +88,16 @@ def test_what_can_be_seen_is_found_at_its_line(case: tuple[str, list[Finding]]) 
     for code, file, line in [*wanted, *ELSEWHERE.get(name, {}).values()]:
         at = [f for f in findings if f.code == code and Path(f.file).absolute() == CASES / name / file]
         assert any(f.lines[0] <= line <= f.lines[1] for f in at), (code, file, line, [f.line for f in at])
+
+
+def test_what_the_batch_has_comes_with_the_setting_that_chooses_it() -> None:
+    """heatmap's targets: no file sets the entry that is asked for, so its default stands where it is read."""
+    (found,) = scan([CASES / "heatmap"], again.RULES, asked=True).findings
+    (control,) = found.controls
+    assert (Path(found.file).name, found.line) == ("training_engine.py", 81)
+    assert (control.name, control.value, Path(control.file).name, control.line) == (
+        "use_precomputed_targets",
+        False,
+        "training_engine.py",
+        78,
+    )

@@ -32,7 +32,8 @@ class Origins:
             return
         path = path_of(node)
         if path:
-            yield from map(control, self._project.entries.given(source, path))
+            entries = self._project.entries.given(source, path)
+            yield from map(control, entries) if entries else _default(source, node, path[-1])
         elif isinstance(node, ast.Constant):
             yield Control(name=name, value=plain(node), file=str(source.path), line=node.lineno)
         elif isinstance(node, ast.Name):
@@ -73,6 +74,12 @@ class Origins:
             yield from self._of(made.source, made.attributes[node.attr], node.attr, hops)
         elif (elsewhere := self._project.set_elsewhere(source, node)) is not None:
             yield from self._of(*elsewhere, node.attr, hops)
+
+
+def _default(source: Source, node: ast.AST, name: str) -> Iterator[Control]:
+    """What `cfg.get("x", 2)` comes to where nothing gives it."""
+    if isinstance(node, ast.Call) and len(node.args) > 1 and isinstance(node.args[-1], ast.Constant):
+        yield Control(name=name, value=plain(node.args[-1]), file=str(source.path), line=node.lineno)
 
 
 def control(entry: Entry) -> Control:
