@@ -104,7 +104,7 @@ def _of_loaders(truth: _Truth) -> list[Setting]:
 
 
 def _of_torch(truth: _Truth) -> list[Setting]:
-    places, values = truth.reading["places"], truth.reading["values"]
+    places, values = truth.reading["places"], {**truth.reading["values"], **_scaling(truth.process)}
     found = [
         Setting(name=name, actual=value, set_at=_place(*places.get(name, (None, None, None))))
         for name, value in values.items()
@@ -119,6 +119,12 @@ def _of_torch(truth: _Truth) -> list[Setting]:
         Setting(name="autocast", actual=autocast),
         Setting(name="torch.compile", actual=bool(truth.reading["compiled"])),
     ]
+
+
+def _scaling(process: Process) -> dict[str, Any]:
+    """What a GradScaler had come to when the program ended: its scale, and the steps that it did not take."""
+    last = process.readings[-1]["values"]
+    return {name: last[name] for name in last if name.startswith("grad_scaler.")}
 
 
 def _of_training(truth: _Truth) -> list[Setting]:

@@ -72,6 +72,7 @@ class Session:
         self.overrides_told = lambda: None  # told that the process ends, a worker too
         self.memory_error = lambda: None  # told that an error may be passing through the loader
         self.readings = None  # of the settings in force, once their probe is installed
+        self.scaled_steps = lambda: (0, 0)  # asked for through a GradScaler, and not taken by it
         self.count_waiting = lambda: 0  # batches that the loader has ready
         self.ddp_times = lambda: None  # of communication, as DDP takes them; None where it has none
         self.before_pass = []  # told before a pass over a loader, which was made at a place

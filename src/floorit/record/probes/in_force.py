@@ -146,7 +146,11 @@ class _Readings:
         used = next((scaler for scaler in scalers if scaler._enabled), scalers[0])
         scale = getattr(used, "_scale", None)
         on_cpu = scale is not None and scale.device.type == "cpu"  # else asking would wait for the GPU
-        return {"grad_scaler": used._enabled, "grad_scaler.scale": float(scale) if on_cpu else None}
+        found = {"grad_scaler": used._enabled, "grad_scaler.scale": float(scale) if on_cpu else None}
+        steps, skipped = self._session.scaled_steps()
+        if steps:
+            found.update({"grad_scaler.steps": steps, "grad_scaler.skipped": skipped})
+        return found
 
 
 def _preempted():

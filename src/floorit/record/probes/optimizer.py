@@ -37,6 +37,10 @@ def install(session):
         scaler.update,
     ):
         naps.add(session.hook_phase(function, OPTIMIZER))
+    decides = getattr(scaler, "_maybe_opt_step", None)
+    if decides is not None:
+        session.hook(NAME, decides, steps.may_be_skipped, steps.was_decided)
+    session.scaled_steps = steps.scaled
 
 
 def _install_closures(session, steps):
@@ -74,6 +78,8 @@ class _Steps:
         self._numbers = Known()
         self._count = 0
         self._is_compiling = session.torch.compiler.is_dynamo_compiling
+        self._taken = 0  # steps
+        self._scaled = self._skipped = 0  # steps that a GradScaler was asked for, and did not take
         self._open = []  # numbers of the optimizers whose steps have begun; one that raised stays in it
         self._broken = False
         self.with_closure = [False]  # whether a step with a closure has begun
@@ -110,6 +116,7 @@ class _Steps:
             log = self._log
             if not log.alone and get_ident() != log.thread:
                 return
+            self._taken += 1
             word = self._open.pop() << SHIFT | STEP_OUT
             self.with_closure[0] = False
             came, log.batch_came = log.batch_came, False
@@ -132,6 +139,19 @@ class _Steps:
             self._closure = None
             self._log.add(CLOSURE_OUT)
 
+    def may_be_skipped(self):
+        return self._taken
+
+    def was_decided(self, taken):
+        """A GradScaler takes no step where a gradient is infinite or no number."""
+        self._scaled += 1
+        self._skipped += self._taken == taken
+
+    def scaled(self):
+        """How many steps a GradScaler was asked for, and how many of them it did not take; not of those that it leaves
+        to the optimizer to skip, as fused ones do on a GPU."""
+        return self._scaled, self._skipped
+
     def in_nap(self):
         """What torch calls after a step in a nap: of all hooks the one that has to be shortest."""
         log, number_of, describe, is_the_programs = self._log, self._numbers.get, self._describe, self._is_the_programs
@@ -144,6 +164,7 @@ class _Steps:
                 if number is None:
                     number = describe(optimizer)
                 log.events.append((perf_counter_ns(), number << SHIFT | NAP_STEP))
+                self._taken += 1
                 log.backwards += 1  # for what waits for so many; how many there were, the replay knows
                 if log.batch_came:
                     log.batch_came = False
