@@ -370,6 +370,40 @@ def test_a_reading_that_fails_is_named_and_the_program_does_not_notice(tmp_path:
     assert "settings in force" in [m["what"] for m in report["missing"]]
 
 
+OWN_OPTIMIZER = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(0)
+loader = DataLoader(TensorDataset(torch.randn(640, 16), torch.randint(0, 4, (640,))), batch_size=16)
+model = nn.Linear(16, 4)
+class Own:
+    param_groups = [{"params": list(model.parameters())}]
+    @torch.no_grad()
+    def step(self):
+        for p in model.parameters():
+            p -= 0.01 * p.grad
+optimizer, scaler = Own(), torch.amp.GradScaler("cpu", init_scale=64.0)
+for x, y in loader:
+    model.zero_grad()
+    scaler.scale(nn.functional.cross_entropy(model(x), y)).backward()
+    scaler.step(optimizer)
+    scaler.update()
+"""
+
+
+def test_steps_that_cannot_be_seen_are_not_said_to_be_skipped(tmp_path: Path) -> None:
+    """An optimizer that is none of torch's tells nobody of its steps."""
+    script = tmp_path / "train.py"
+    script.write_text(OWN_OPTIMIZER)
+    assert recorded([PYTHON, str(script)], tmp_path / "run", tmp_path).returncode == 0
+    report = report_of(tmp_path / "run")
+    assert report is not None
+    found = {s["name"]: s["actual"] for s in report["settings"]}
+    assert (found["grad_scaler"], found["grad_scaler.scale"]) == (True, 64.0)
+    assert "grad_scaler.skipped" not in found
+
+
 def test_the_report_is_the_same_on_another_machine(tmp_path: Path) -> None:
     """What was declared is kept with the run: the files may be gone."""
     (tmp_path / "c.yaml").write_text("workers: 3\n")

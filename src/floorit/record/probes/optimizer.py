@@ -37,10 +37,16 @@ def install(session):
         scaler.update,
     ):
         naps.add(session.hook_phase(function, OPTIMIZER))
-    decides = getattr(scaler, "_maybe_opt_step", None)
-    if decides is not None:
-        session.hook(NAME, decides, steps.may_be_skipped, steps.was_decided)
+    _install_scaled(session, steps, scaler)
+
+
+def _install_scaled(session, steps, scaler):
     session.scaled_steps = steps.scaled
+    try:
+        decides = (steps.may_be_skipped, steps.was_decided)
+        session.hook(NAME, scaler._maybe_opt_step, *decides, names=("optimizer",))
+    except Exception as error:
+        session.missing("steps that a GradScaler skips", repr(error))
 
 
 def _install_closures(session, steps):
@@ -139,8 +145,10 @@ class _Steps:
             self._closure = None
             self._log.add(CLOSURE_OUT)
 
-    def may_be_skipped(self):
-        return self._taken
+    def may_be_skipped(self, optimizer):
+        """Only where a step that is taken is sure to be seen."""
+        is_seen = isinstance(optimizer, self._session.torch.optim.Optimizer) and not self._broken
+        return self._taken if is_seen and self._session.mine() else None
 
     def was_decided(self, taken):
         """A GradScaler takes no step where a gradient is infinite or no number."""

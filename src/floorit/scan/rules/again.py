@@ -14,7 +14,7 @@ from floorit.scan.source import dotted, walk
 
 def _computed(scene: Scene) -> Iterator[Match]:
     """`heatmaps = draw(batch["keypoints"])`, where each sample is a dictionary with heatmaps and keypoints in it."""
-    made = [found for call in scene.calls(Place.STEP) if (found := _names(scene, call)) is not None]
+    made = [(call, names) for call in scene.calls(Place.STEP) if (names := _names(scene, call))]
     held = _held(scene) if made else set()
     for call, names in made:
         if names <= held and _is_made_of_others(call, names, held):
@@ -24,17 +24,17 @@ def _computed(scene: Scene) -> Iterator[Match]:
             )
 
 
-def _names(scene: Scene, call: ast.Call) -> tuple[ast.Call, set[str]] | None:
-    """What the result of a call of the project's own is called, if all of it goes by names."""
+def _names(scene: Scene, call: ast.Call) -> set[str]:
+    """What the result of a call of the project's own is called; nothing where not all of it goes by names."""
     statement = scene.source.parents.get(call)
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return None
+        return set()
     if not scene.project.called(scene.source, call):
-        return None
+        return set()
     target = statement.targets[0]
     parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
     names = {part.id for part in parts if isinstance(part, ast.Name)}
-    return (call, names) if len(names) == len(parts) else None
+    return names if len(names) == len(parts) else set()
 
 
 def _held(scene: Scene) -> set[str]:
