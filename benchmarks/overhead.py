@@ -23,6 +23,10 @@ A step that takes half as long again as is usual in its round was held up. In `c
 long, in both arms alike; how many there were in each arm is said below the table, so that one sees if the recorder
 makes them. Below it, too, by how much the one is slower afterwards than before it recorded.
 
+With --within, a recorded process takes turns with itself: in every second one its steps call nothing of the
+recorder's, and nothing else is different, neither process nor memory nor caches. That tells less than two processes do
+(looks at the stack and writing go on in both kinds of turns), but what the hooks cost it tells more sharply.
+
 With --sampling, what begins is that the machine is sampled beside one's turns (sampler.py). No recorded program takes
 part then, because its parent samples all the time, beside everybody's turns.
 """
@@ -56,8 +60,9 @@ SAMPLER = Path(__file__).with_name("sampler.py")
 FLOORIT = [sys.executable, "-m", "floorit"]
 BARE, AGAIN, RECORDED, SAMPLED, PROFILED = "bare", "bare (A/A)", "floorit run", "bare, sampled", "torch.profiler"
 WINDOWLESS = "floorit run --no-window"
-ARMS = (BARE, AGAIN, RECORDED, WINDOWLESS, SAMPLED, PROFILED)
-RECORDING, PROMISED = (RECORDED, WINDOWLESS), (RECORDED, SAMPLED)
+WITHIN, WITHIN_AGAIN = "hooks in and out of one process", "nothing in and out (A/A)"
+ARMS = (BARE, AGAIN, RECORDED, WINDOWLESS, SAMPLED, PROFILED, WITHIN, WITHIN_AGAIN)
+RECORDING, PROMISED = (RECORDED, WINDOWLESS, WITHIN), (RECORDED, SAMPLED, WITHIN)
 SIZES = (1, 5, 50)
 WARM_UP = 3.0  # seconds that both train at first, at the same time
 # Seconds once recording has begun that are not measured, at least and at most: until the windows are over, which come
@@ -118,6 +123,7 @@ def arguments():
         "--profiled-rounds", type=int, default=1, metavar="N", help="of torch.profiler, of few turns (default 1)"
     )
     parser.add_argument("--sampling", action="store_true", help="what sampling the machine costs, and nothing else")
+    parser.add_argument("--within", action="store_true", help="what the hooks cost, in and out of one process, alone")
     parser.add_argument("--windowless", action="store_true", help="an arm that records without the kernel window, too")
     parser.add_argument("--one-thread", action="store_true", help="no thread in the bare program but its main one")
     parser.add_argument("--quick", action="store_true", help="2 rounds of 40 turns")
@@ -134,6 +140,8 @@ def others(options):
     """The arm that the bare program is compared with, in each round."""
     if options.sampling:
         return [SAMPLED, AGAIN] * options.rounds
+    if options.within:
+        return [WITHIN, WITHIN_AGAIN] * options.rounds
     each = [RECORDED, AGAIN, *([WINDOWLESS] if options.windowless else [])] * options.rounds
     return [*each[:1], *[PROFILED] * options.profiled_rounds, *each[1:]]
 
@@ -216,7 +224,7 @@ class Arm:
         """Whether it goes on to be recorded as it will be: its windows are over, and since then it has napped long."""
         if self._name not in RECORDING:
             return True
-        if self._name == RECORDED and not asleep.windows_are_over(self._record):
+        if self._name != WINDOWLESS and not asleep.windows_are_over(self._record):
             return False
         naps = [nap for nap in asleep.naps(self._record) if nap.began > since]
         return size * 1e6 > SHORT or any(nap.seconds > LONG_NAP for nap in naps)
@@ -224,6 +232,14 @@ class Arm:
     def napped(self, since):
         """The share of its steps since then that were in naps; None where it records none."""
         return asleep.share(self._record, since) if self._name in RECORDING else None
+
+    def pause(self):
+        """In the turns that come, its steps call nothing of the recorder's."""
+        self._say("pause")
+
+    def resume(self):
+        """They do again."""
+        self._say("resume")
 
     def answer(self):
         """The next line that it says."""
@@ -264,6 +280,8 @@ def measure(options, end, gpu, pair):
     number, other = pair
     if number and time.monotonic() > end:
         return None
+    if options.within:
+        return measure_within(options, end, gpu, pair)
     cores = sorted(os.sched_getaffinity(0))
     first = number * 2 % len(cores)  # every second: two that are next to each other may be one
     with tempfile.TemporaryDirectory(prefix="floorit-overhead-") as folder, ExitStack() as stack:
@@ -291,6 +309,43 @@ def measure(options, end, gpu, pair):
         stages = {"before": before, "during": during, "after": after, "napped": napped}
         found = {size: {name: of[size] for name, of in stages.items()} for size in options.sizes}
         return {"arm": other, "about": bare.about, **found}
+
+
+def measure_within(options, end, gpu, pair):
+    """One round of a process with itself: for each size, turns with the hooks and without."""
+    number, name = pair
+    cores = sorted(os.sched_getaffinity(0))
+    first = number * 2 % len(cores)
+    with (
+        tempfile.TemporaryDirectory(prefix="floorit-overhead-") as folder,
+        Arm(name, options, Path(folder), cores[first : first + 2], number) as arm,
+        gpu if options.device == "cuda" else nullcontext(),
+    ):
+        if number and time.monotonic() > end:
+            return None
+        found = {}
+        for size in options.sizes:
+            train([arm], WARM_UP, size, options)
+        arm.begin()
+        for size in options.sizes:
+            settle([arm], size, options)
+            began = time.perf_counter_ns()
+            during = take_turns(Without(arm), arm, size, options.turns, options)
+            found[size] = {"during": during, "napped": arm.napped(began)}
+        return {"arm": name, "about": arm.about, **found}
+
+
+class Without:
+    """The same process, its steps left alone by the recorder for a turn."""
+
+    def __init__(self, arm):
+        self._arm = arm
+
+    def turn(self, *asked):
+        self._arm.pause()
+        turn = self._arm.turn(*asked)
+        self._arm.resume()
+        return turn
 
 
 def settle(arms, size, options):
@@ -356,7 +411,7 @@ def row(rounds, size, arm, statistic):
         "percent": percent,
         "ms": extra,
         "allowed_ms": allowed,
-        "left_behind": percent_of(left_behind(turns, statistic) for turns in of_arm),
+        "left_behind": percent_of(left_behind(turns, statistic) for turns in of_arm if "before" in turns),
         "held_up": [held_up(of_arm, which) for which in ("other", "bare")],
         "napped": [turns["napped"] for turns in of_arm if turns["napped"] is not None],
         "kept": extra[1] <= allowed,  # else it is broken beyond the noise
@@ -367,6 +422,8 @@ def row(rounds, size, arm, statistic):
 def slower(turns, statistic):
     """The log of how much slower the other is while it records, against the bare one; and the weight of that."""
     during, error = ratio(turns["during"], statistic)
+    if "before" not in turns:  # one process: nothing else differs
+        return during, 1 / max(error**2, 1e-12)
     (before, error_before), (after, error_after) = (ratio(turns[when], statistic) for when in ("before", "after"))
     variance = error**2 + (error_before**2 + error_after**2) / 4
     return during - (before + after) / 2, 1 / max(variance, 1e-12)
@@ -410,7 +467,10 @@ def steps_of(turns, which):
 
 
 def percent_of(found):
-    """Logs and their weights as a percentage, with its interval."""
+    """Logs and their weights as a percentage, with its interval; None where there are none."""
+    found = list(found)
+    if not found:
+        return None
     estimate = weighed(*map(np.array, zip(*found, strict=True)))
     return [100 * math.expm1(x) for x in (estimate.value, estimate.low, estimate.high)]
 
@@ -468,7 +528,7 @@ def below_shown(row):
     )
     if row["napped"]:
         shown += f"; {min(row['napped']):.0%} to {max(row['napped']):.0%} in naps"
-    return f"{shown}; afterwards {shown_of(row['left_behind'], 2)} %"
+    return f"{shown}; afterwards {shown_of(row['left_behind'], 2)} %" if row["left_behind"] else shown
 
 
 def markdown_row(row):

@@ -2,7 +2,8 @@
 
 It trains as many steps as a line of stdin asks for ("SIZE STEPS"), and answers with a line of JSON: the seconds of
 each step, and of all of them together. So several of them can take turns on one machine. Other lines are "record" and
-"profile", and "rest" that ends either. The recorder is there from the start, but rests until it is asked for.
+"profile", and "rest" that ends either; "pause" and "resume" have the recorder be as good as not there for a while.
+The recorder is there from the start, but rests until it is asked for.
 
     echo "5 200" | python benchmarks/step.py
 """
@@ -40,9 +41,15 @@ def main():
     torch.set_num_threads(1)
     answer(torch=torch.__version__, device=torch.cuda.get_device_name() if options.device == "cuda" else "cpu")
     trainings, around, record = {}, contextlib.nullcontext, put_off() if options.record_later else None
+    switch = None
     for line in sys.stdin:
         if line == "record\n":
             record()
+            continue
+        if line in ("pause\n", "resume\n"):
+            if options.record_later:
+                switch = switch or Switch()
+                getattr(switch, line.strip())()
             continue
         if line == "profile\n":
             around = functools.partial(profiling, options.device)
@@ -81,6 +88,45 @@ def put_off():
             table.update(its)
 
     return begin
+
+
+class Switch:
+    """All by which a step calls the recorder, once it records: out for a while, and in again as it was."""
+
+    def __init__(self):
+        from _floorit.patch import Span
+
+        self._spans = ours(Span)
+        self._wrappers = list(replaced())
+        self._codes = self._hooks = None
+
+    def pause(self):
+        self._codes = [span.function.__code__ for span in self._spans]
+        self._hooks = [dict(table) for table in step_hooks()]
+        for span in self._spans:
+            span.function.__code__ = span.bare
+        for table in step_hooks():
+            table.clear()
+        for owner, name, wrapper in self._wrappers:
+            setattr(owner, name, wrapper.__wrapped__)
+
+    def resume(self):
+        for span, code in zip(self._spans, self._codes, strict=True):
+            span.function.__code__ = code
+        for table, its in zip(step_hooks(), self._hooks, strict=True):
+            table.update(its)
+        for owner, name, wrapper in self._wrappers:
+            setattr(owner, name, wrapper)
+
+
+def replaced():
+    """What the recorder has put in the place of functions written in C: whose, called what, and what it is now."""
+    ours = os.path.dirname(sys.modules["_floorit"].__file__)
+    for owner in (torch.Tensor, torch.cuda, torch.cuda.Event, torch.cuda.Stream):
+        for name, value in list(vars(owner).items()):
+            code = getattr(value, "__code__", None)
+            if hasattr(value, "__wrapped__") and code is not None and code.co_filename.startswith(ours):
+                yield owner, name, value
 
 
 def take_out():
