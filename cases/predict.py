@@ -1,9 +1,10 @@
 """What each case's report as shipped predicts for each of its faults, beside what was measured.
 
 The reports are those that cases/measure.py left in docs/measurements/cases, so nothing is run. Where a fault's fix has
-a value (how many workers, how often to evaluate), the prediction is for the value that was measured; and where the
-switch leaves a part of what a function does (a picture that is decoded at half its size is still decoded), for as much
-less of it as that is.
+a value (how many workers, how often to evaluate), the prediction is for the value that was measured. Where there is no
+fix, it is for lines that are gone; but a switch may leave a part of what a function does (a picture that is decoded at
+half its size is still decoded), and how large that part is, no report as shipped can know. So there are two: what the
+report says alone, of all of the function gone, and for as much less of it as the run without the fault shows.
 """
 
 import argparse
@@ -68,7 +69,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     case: str
     machine: str
     fault: truth.Fault
-    predicted: Estimate | None
+    predicted: Estimate | None  # knowing how much of the fault's own lines its switch leaves
+    alone: Estimate | None  # by the report as shipped alone
     how: str  # what it was predicted from, or why it was not
     measured: Estimate
 
@@ -113,7 +115,11 @@ def predicted(reports, machine):
             measured = known.measured[machine].faults.get(fault.name)
             if measured is not None and without is not None:
                 said, how = prediction(shipped, read(without), case, fault)
-                yield Row(case=case, machine=machine, fault=fault, predicted=said, how=how, measured=measured.speedup)
+                alone = said if fault.fix else from_lines(shipped, None, known_of(shipped), case, fault)[0]
+                gained = measured.speedup
+                yield Row(
+                    case=case, machine=machine, fault=fault, predicted=said, alone=alone, how=how, measured=gained
+                )
 
 
 def read(path):
@@ -187,7 +193,7 @@ def blocked_at(shipped, known, case, fault):
 
 
 def from_lines(shipped, without, known, case, fault):
-    """If the function of the fault, with what it calls, took as little as where that is switched off."""
+    """If the function of the fault, with what it calls, took as little as where that is switched off, or nothing."""
     around = function_around(ROOT / "cases" / case / fault.file, fault.line) if fault.file.endswith(".py") else ()
 
     def is_in(place):
@@ -202,19 +208,20 @@ def from_lines(shipped, without, known, case, fault):
         own = share(of)
         return 1 - own + min(share(stays) * later / seconds, own) if stays is not None and seconds else 1 - own
 
-    still = {entry.phase: entry for entry in without.ledger}
+    still = {entry.phase: entry for entry in without.ledger} if without else {}
     parts = {
         entry.phase: left(entry, entry.seconds, still.get(entry.phase), still.get(entry.phase, entry).seconds)
         for entry in shipped.ledger
         if entry.phase in fault.phases
     }
     workers = shipped.workers
-    made = left(workers, made_in(shipped), without.workers, made_in(without)) if workers else 1.0
+    later = (without.workers, made_in(without)) if without else (None, 0.0)
+    made = left(workers, made_in(shipped), *later) if workers else 1.0
     if made == 1.0 and all(part == 1.0 for part in parts.values()):
         return None, "no line of it is named"
     change = Change(phases={phase: part for phase, part in parts.items() if phase != "data_wait"},
                     loader=Range(made, made, made))  # fmt: skip
-    return gain(known.needs, change), "its lines as they are without it"
+    return gain(known.needs, change), "its lines"
 
 
 def made_in(report):
@@ -245,13 +252,16 @@ def markdown(rows, records):
         "",
         f"`python cases/predict.py --write docs/measurements/{date}-predictions.md`: from the report of each case as",
         f"shipped, the newest of each machine ({dated}), against the speed-up in its `truth.toml`.",
-        "A measured gain of one pair has no interval.",
+        "A measured gain of one pair has no interval. `its lines`: no fix does that from outside; *alone* is what the",
+        "report as shipped says of all of the function gone, *predicted* of as much of it as the switch takes away,",
+        "which is read from the run without the fault. A fix that is refused as it would gain nothing counts as 1.00.",
         "",
         summary("all", said),
         *(
             summary(machine, [r for r in said if r.machine == machine])
             for machine in dict.fromkeys(r.machine for r in rows)
         ),
+        *unpredicted(rows),
         summary("measured twice or more", [r for r in said if r.measured.n > 1]),
         summary(f"measured gain of {WORTH} or more", [r for r in said if r.measured.value >= WORTH]),
         "",
@@ -260,8 +270,8 @@ def markdown(rows, records):
         "`wrong` is a gain measured as a loss or the reverse, `missed` a change measured where none was predicted,",
         f"`nothing there` the reverse, `{NOT_TOLD}` what would be wrong if the rounds told a gain from a loss.",
         "",
-        "| machine | case | fault | from | predicted | measured | error | sign |",
-        "|---|---|---|---|---:|---:|---:|---|",
+        "| machine | case | fault | from | alone | predicted | measured | error | sign |",
+        "|---|---|---|---|---:|---:|---:|---:|---|",
         *map(line, rows),
     ]
     return "\n".join(lines) + "\n"
@@ -285,12 +295,27 @@ def summary(name, rows):
     )
 
 
+def unpredicted(rows):
+    """Gains that were measured and of which nothing was said, and the errors of what the report says alone."""
+    for machine in dict.fromkeys(row.machine for row in rows):
+        of_machine = [row for row in rows if row.machine == machine]
+        unsaid = [row for row in of_machine if row.predicted is None and row.measured.value >= WORTH]
+        errors = [abs(row.alone.value / row.measured.value - 1) for row in of_machine if row.alone is not None]
+        named = f": {', '.join(f'{row.case}/{row.fault.name}' for row in unsaid)}" if unsaid else ""
+        median, largest = statistics.median(errors), max(errors)
+        yield (
+            f"- {machine}, by the report alone: {len(errors)} predictions, median error {median:.1%},"
+            f" largest {largest:.0%}; of {len(unsaid)} with a gain of {WORTH} or more nothing is said{named}"
+        )
+
+
 def line(row):
     cells = (
         row.machine,
         row.case,
         row.fault.name,
         row.how,
+        "none" if row.alone is None else interval(row.alone),
         "none" if row.predicted is None else interval(row.predicted),
         interval(row.measured),
         "" if row.error is None else f"{row.error:+.0%}",

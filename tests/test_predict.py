@@ -38,8 +38,8 @@ def row(predict: Any, rows: Any, predicted: float, measured: float) -> Any:
     def point(value: float) -> Estimate:
         return Estimate(value=value, low=value, high=value, n=1)
 
-    fault = rows[0].fault
-    return predict.Row(case="c", machine="m", fault=fault, predicted=point(predicted), how="", measured=point(measured))
+    said = {"predicted": point(predicted), "alone": point(predicted), "measured": point(measured)}
+    return predict.Row(case="c", machine="m", fault=rows[0].fault, how="", **said)
 
 
 def test_the_table_in_docs_is_what_the_command_writes(predict: Any, rows: Any) -> None:
@@ -49,6 +49,13 @@ def test_the_table_in_docs_is_what_the_command_writes(predict: Any, rows: Any) -
 
 def test_no_gain_was_predicted_where_a_loss_was_measured(predict: Any, rows: Any) -> None:
     assert not [(r.case, r.fault.name, r.machine) for r in rows if r.sign == predict.WRONG]
+
+
+def test_what_the_run_without_the_fault_tells_is_not_in_what_the_report_says_alone(rows: Any) -> None:
+    of_lines = {r.fault.name: r for r in rows if (r.machine, r.case) == ("cpu", "bev") and r.fault.fix is None}
+    images = of_lines["images"]  # its switch decodes pictures at a part of their size
+    assert images.alone.value > images.predicted.value
+    assert all(r.alone == r.predicted for r in rows if r.fault.fix is not None)
 
 
 def test_every_measured_fault_has_a_row(rows: Any) -> None:
