@@ -152,6 +152,14 @@ def test_training_takes_cores_too() -> None:
     assert (found.saturates_at, found.limit) == (4, "cores")
 
 
+def test_a_share_of_a_core_is_one_worker_s() -> None:
+    """As each of three ranks has on two cores, or a container."""
+    costs = supply.Costs(samples=8, making=0.1, computing=0.1, training=0.1, receiving=0.0)
+    found = supply.predict(costs, 0, 0.5, True)
+    assert found is not None
+    assert [rate.workers for rate in found.rates] == [1]
+
+
 def test_workers_that_wait_for_the_disk_need_no_core_meanwhile() -> None:
     found = predicted(workers=64, computing=0.01)
     assert {r.workers: r.samples_per_second for r in found.rates}[64] == pytest.approx(64 * 80)

@@ -46,7 +46,8 @@ def predict(costs: Costs, workers: int, cores: float, cpu_known: bool) -> Supply
     """The rates with 1, 2, 4, ... workers up to the number of cores, and with the present number."""
     if costs.making <= 0 or costs.samples <= 0 or cores <= 0:
         return None
-    numbers = sorted({workers, *(1 << n for n in range(int(cores).bit_length())), int(cores)} - {0})
+    whole = max(int(cores), 1)  # a rank or a container may have less than one core
+    numbers = sorted({workers, *(1 << n for n in range(whole.bit_length())), whole} - {0})
     rates = [
         Rate(workers=n, samples_per_second=costs.samples * min(_limits(costs, n, cores).values())) for n in numbers
     ]

@@ -24,5 +24,6 @@ def run(options: argparse.Namespace) -> int:
     options.command = demo.command(case, scale, python.path, data, folder / "train")
     print(said(f"floorit: recording {' '.join(map(words.relative, options.command))}"), file=sys.stderr, flush=True)
     report, code = record(options.command, folder, options)
-    terminal.draw(beside.render(beside.compare(report, case.truth, case.folder, scale)), sys.stderr)
+    if report is not None:
+        terminal.draw(beside.render(beside.compare(report, case.truth, case.folder, scale)), sys.stderr)
     return launch.leave_like(code)

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import msgspec
@@ -29,9 +30,11 @@ from floorit.declared import gather
 from floorit.errors import UsageError
 from floorit.fixes import asked
 from floorit.language import said
-from floorit.report import build, model, terminal
+from floorit.report import build, model, terminal, words
 from floorit.scan.finding import Result
 from floorit.verbs import folders, telling
+
+FAULT = "fault.txt"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,8 +48,8 @@ def run(options: argparse.Namespace) -> int:
     return launch.leave_like(code)
 
 
-def record(command: list[str], folder: Path, options: argparse.Namespace) -> tuple[model.Report, int]:
-    """Run a command to its end, recorded; the report, and how the program ended."""
+def record(command: list[str], folder: Path, options: argparse.Namespace) -> tuple[model.Report | None, int]:
+    """Run a command to its end, recorded; the report, and how the program ended. No fault of ours hides that."""
     record = folder / runfile.RECORD
     run = runfile.RunFile(
         command=options.command,
@@ -77,28 +80,50 @@ def record(command: list[str], folder: Path, options: argparse.Namespace) -> tup
     finally:
         sampler.close()
         watcher.close()
-    trace.shrink(record)
-    told = gather.gather(watcher.reader.run())
-    read = _read(watcher)
     run = msgspec.structs.replace(
         run,
         stopped=watcher.has_stopped,
         exit_code=launch.shell_code(code),
         seconds=seconds,
         cpu_seconds=_cpu_of_children() - before,
-        told=told,
-        read=read.findings,
-        paced=read.paced,
-        recomputing=read.recomputing,
         headroom=memory.sum_up(),
         usage=used.sum_up(),
     )
+    try:
+        report = _finish(folder, _looked_into(command, folder, run, watcher, options), watcher, options)
+    except Exception as error:
+        _own_up(folder, run, error)
+        report = None
+    condenser.finish()
+    return report, code
+
+
+def _looked_into(
+    command: list[str], folder: Path, run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace
+) -> runfile.RunFile:
+    """The run with what is found out after it."""
+    trace.shrink(folder / runfile.RECORD)
+    told = gather.gather(watcher.reader.run())
+    read = _read(watcher)
+    run = msgspec.structs.replace(run, told=told, read=read.findings, paced=read.paced, recomputing=read.recomputing)
     if options.floor:
         outcome = _floor(command, folder, run, watcher, options)
         run = msgspec.structs.replace(run, floor=outcome, images=_image_costs(run, watcher, options))
-    report = _finish(folder, run, watcher, options)
-    condenser.finish()
-    return report, code
+    return run
+
+
+def _own_up(folder: Path, run: runfile.RunFile, error: Exception) -> None:
+    """Say that we have failed, and keep what is needed to find out why."""
+    try:
+        runfile.save(folder, run)
+        (folder / FAULT).write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    except OSError:
+        pass  # then the line has to do
+    where = words.relative(str(folder))
+    print(said(f"floorit: the report cannot be made, by a fault of ours: {error!r}"), file=sys.stderr)
+    print(
+        said(f"the program ran as it would have; its record is in {where}, the fault in {FAULT} there"), file=sys.stderr
+    )
 
 
 def _cpu_of_children() -> float:
@@ -141,7 +166,7 @@ def _image_costs(run: runfile.RunFile, watcher: live.Live, options: argparse.Nam
 
 
 def _finish(folder: Path, run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace) -> model.Report:
-    """Write and show the report. The program has run: what fails here must not hide how it ended."""
+    """Write and show the report."""
     report = build.assemble(folder, run, watcher.reader)
     try:
         runfile.save(folder, run)
