@@ -65,6 +65,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     watched_seconds: float | None = None  # how long each took, being watched
     watched_wait: float | None = None  # of it the host waited for data; first as watched, then `in_usual_step`
     watched_own: dict[str, float] = {}  # the same for the phases of `OWN`
+    waits: dict[str, float] = {}  # in which the host was blocked until the GPU was done, as part of another phase
     step_seconds: float | None = None  # of which the shares are: first as watched, then `in_usual_step`
     busy_share: float | None = None
     idle: list[Idle] = []

@@ -13,7 +13,7 @@ from floorit.events import Place, Span
 from floorit.record import wire
 
 DATA_WAIT, LAUNCH, SYNC, H2D, COMM, OTHER = "data_wait", "launch", "sync", "h2d", "comm", "other"
-_CAUSES = {
+CAUSES = {
     wire.DATA_WAIT: DATA_WAIT,
     wire.EPOCH_GAP: DATA_WAIT,
     wire.H2D: H2D,
@@ -45,6 +45,7 @@ class _Call(msgspec.Struct, frozen=True):
     begin: int
     end: int
     cause: str
+    thread: int
 
 
 def timeline(spans: list[Span], calls: Events, work: Events) -> list[Segment]:
@@ -53,10 +54,17 @@ def timeline(spans: list[Span], calls: Events, work: Events) -> list[Segment]:
     either = sorted(blocked + launching, key=lambda call: call.begin)
     segments: list[Segment] = []
     for span in sorted(spans, key=lambda span: span.begin):
-        cause = _CAUSES.get(span.phase, OTHER)
+        cause = CAUSES.get(span.phase, OTHER)
         calls_in_it = {LAUNCH: blocked, OTHER: either}.get(cause, [])
         segments += _overlaid(span, cause, calls_in_it)
     return segments
+
+
+def waits(calls: Events, work: Events) -> list[tuple[int, int]]:
+    """Begin and end of each call in which a thread that launches work was blocked until the GPU was done."""
+    blocked, launching = _told_apart(calls, work)
+    threads = {call.thread for call in launching}
+    return [(call.begin, call.end) for call in blocked if call.cause == SYNC and call.thread in threads]
 
 
 def _overlaid(span: Span, cause: str, calls: list[_Call]) -> list[Segment]:
@@ -92,8 +100,8 @@ def _told_apart(calls: Events, work: Events) -> tuple[list[_Call], list[_Call]]:
         to_gpu = HOST_TO_DEVICE.search(what) is not None
         if name.startswith(_WAITS) or name in _BLOCKING_COPIES or PAGEABLE.search(what):
             is_copy = to_gpu or (name.startswith(_WAITS) and copied_last.get(thread, False))
-            blocked.append(_Call(begin, end, H2D if is_copy else SYNC))
+            blocked.append(_Call(begin, end, H2D if is_copy else SYNC, thread))
         elif what:
-            launching.append(_Call(begin, end, LAUNCH))
+            launching.append(_Call(begin, end, LAUNCH, thread))
         copied_last[thread] = to_gpu
     return blocked, launching

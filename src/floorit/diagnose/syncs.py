@@ -22,11 +22,17 @@ def find(facts: Facts, points: list[SyncPoint]) -> list[Finding]:
     most = bound(facts.needs, Change(syncs=0.0))
     if not facts.on_gpu or most <= NAMED:
         return []
-    blocked, idle = facts.ledger.seconds("sync"), facts.needs.idle
+    blocked, idle = facts.needs.host.get("sync", 0.0), facts.needs.idle
     said = [
         f"{sum(point.per_step for point in points):.1f} blocking calls a step, {seconds(blocked)} blocked;"
         " the bound is what full overlap of host and GPU could give"
     ]
+    within = sum(point.seconds for point in points if point.phase != "sync")
+    if within:
+        said.append(
+            f"{seconds(within)} of it is part of other phases: in calls that must know how many elements they choose,"
+            " as indexing by a mask; `torch.where(mask, a, b)` need not"
+        )
     if idle is not None:
         lost = idle.get("sync", 0.0)
         said.append(
@@ -36,7 +42,7 @@ def find(facts: Facts, points: list[SyncPoint]) -> list[Finding]:
         Finding(
             code="sync-bound",
             title="the host waits for the GPU instead of feeding it",
-            share=facts.ledger.share("sync"),
+            share=blocked / facts.needs.step,
             bound=most,
             evidence=said,
             where=_lines(points) or facts.ledger.where("sync"),

@@ -138,6 +138,9 @@ def _nothing(*_):
     return None
 
 
+_MISSING = object()  # stands for an attribute that is not there, or that is inherited
+
+
 class StandIn:
     """A value that takes the place of an attribute for a while, unless somebody has put theirs there."""
 
@@ -145,7 +148,7 @@ class StandIn:
 
     def __init__(self, owner, name, value):
         self.owner, self._name, self._value = owner, name, value
-        self._own = vars(owner)[name]
+        self._own = vars(owner).get(name, _MISSING)
 
     def put(self):
         self._exchange(self._own, self._value)
@@ -154,7 +157,11 @@ class StandIn:
         self._exchange(self._value, self._own)
 
     def _exchange(self, old, new):
-        if vars(self.owner).get(self._name) is old:
+        if vars(self.owner).get(self._name, _MISSING) is not old:
+            return
+        if new is _MISSING:
+            delattr(self.owner, self._name)
+        else:
             setattr(self.owner, self._name, new)
 
 
@@ -195,19 +202,8 @@ class Patches:
 
     def replace(self, owner, name, value):
         """Set an attribute of a module or class."""
-        missing = object()
-        own = vars(owner).get(name, missing)
-        setattr(owner, name, value)
-
-        def undo():
-            if vars(owner).get(name, missing) is not value:
-                return  # somebody patched on top of us: theirs stays
-            if own is missing:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, own)
-
-        self._undo.append(undo)
+        made = self.stand_in(owner, name, value)
+        made.put()
 
     @staticmethod
     def assign(thing, name, value):
@@ -225,7 +221,7 @@ class Patches:
         mapping[key] = value
 
     def stand_in(self, owner, name, value):
-        """Another value for an attribute that is there: only between `put` and `take` of what this returns."""
+        """Another value for an attribute: only between `put` and `take` of what this returns."""
         made = StandIn(owner, name, value)
         self._undo.append(made.take)
         return made

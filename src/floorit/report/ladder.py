@@ -51,7 +51,8 @@ def of_floor(
     if isinstance(second, str):
         estimate = floor.ladder(first.ledger, watched, None, None, of_ranks=of_ranks, needs=needs)
         return estimate, [Missing(what="the floor run", reason=second)]
-    again, _ = windows.of_gpu(second, folder / FLOOR / RECORD, run, None)
+    kernels = windows.of_kernels(second, folder / FLOOR / RECORD, run)
+    again, _ = windows.of_gpu(second, kernels, None, windows.of_syncs(second, kernels)[0])
     return floor.ladder(first.ledger, watched, second.ledger, again, lowest), []
 
 

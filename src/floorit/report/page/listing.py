@@ -80,10 +80,11 @@ def _marks(report: Report) -> dict[tuple[str, int], list[Hot]]:
 
 def _blocking(report: Report) -> list[Line]:
     """The lines that wait for the GPU, by the time that they wait."""
-    total = sum(sync.seconds for sync in report.syncs)
+    waiting = [sync for sync in report.syncs if sync.phase == "sync"]
+    total = sum(sync.seconds for sync in waiting)
     return [
         Line(file=sync.file, line=sync.line, function=sync.function, share=sync.seconds / total, inside=sync.op)
-        for sync in report.syncs
+        for sync in waiting
         if total
     ]
 
