@@ -62,6 +62,7 @@ def _phase(report: dict[str, Any], name: str) -> float:
         ("recompute.py", {"REENTRANT": "1"}),
         ("compiled.py", {}),
         ("syncs.py", {}),
+        ("masks.py", {}),
     ],
 )
 def test_same_output_and_memory(tmp_path: Path, script: str, environ: dict[str, str]) -> None:
@@ -97,6 +98,21 @@ def test_planted_sync_and_copy(tmp_path: Path) -> None:
     line = next(n for n, text in enumerate((SCRIPTS / "syncs.py").read_text().splitlines(), 1) if "loss.item()" in text)
     assert (Path(first["file"]).name, first["line"], first["op"]) == ("syncs.py", line, "item")
     assert first["per_step"] == pytest.approx(1, rel=0.02)
+
+
+def test_calls_that_choose_by_a_mask(tmp_path: Path) -> None:
+    """Those are told that torch itself says wait, once a step each, for as long as by the script's own timers."""
+    report, _, told = _recorded(tmp_path, "masks.py")
+    lines = (SCRIPTS / "masks.py").read_text().splitlines()
+    planted = {text.partition("# waits: ")[2]: number for number, text in enumerate(lines, 1) if "# waits: " in text}
+    assert sorted(planted.values()) == told["warned"]
+    found = {point["line"]: point for point in report["syncs"] if point["phase"] != "sync"}
+    assert sorted(found) == told["warned"], [m for m in report["missing"] if m["what"] == "syncs"]
+    for name, line in planted.items():
+        own = sorted(told["times"][name])
+        assert found[line]["per_step"] == pytest.approx(1), name
+        assert found[line]["seconds"] == pytest.approx(own[len(own) // 2], rel=0.15), name
+    assert not [m for m in report["missing"] if m["what"] == "syncs"]
 
 
 def test_recompute_is_its_own_phase(tmp_path: Path) -> None:
