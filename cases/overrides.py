@@ -46,7 +46,7 @@ APPLIED = {
     ("heatmap", "tf32"): {"gpu": ["tf32=on"]},
     ("heatmap", "launch"): {"gpu": ["compile=reduce-overhead"]},
     ("service", "cache"): {"cpu": ["decode-cache=ram"], "gpu": ["decode-cache=ram"]},
-    ("service", "workers"): {"cpu": ["persistent=on"], "gpu": ["persistent=on"]},
+    ("service", "workers"): {"cpu": ["read-on=on"], "gpu": ["read-on=on"]},
     ("service", "table"): {"gpu": ["batch=96"]},
 }
 _OWN_LOOP = "only the program's own loop knows when it is due"
@@ -71,8 +71,6 @@ PARTLY = {
     ("detector", "cache"): "the switch has pictures decoded before training begins; from outside they are in the first"
     " pass over the data",
     ("service", "cache"): "the program goes on writing its cache that is never read",
-    ("service", "workers"): "the switch also reads on into the next epoch while the loop evaluates and saves; in which"
-    " order that goes, only the program's own sampler knows",
 }
 
 EXAMPLES = """\

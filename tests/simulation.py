@@ -46,6 +46,7 @@ class Program:
     eval_seconds: float = 0.0
     eval_every: int = 0  # steps; 0: never
     epoch: int = 0  # steps of a pass over the data; 0: all are one
+    reads_on: bool = False  # workers begin with the next pass as soon as all of one has been asked for
     steps: int = 400
     cores: int = 64
 
@@ -120,6 +121,7 @@ class _Batches:
         self._free = [now] * program.workers
         self._ready: list[float] = []
         self._turn = 0
+        self._has_begun = False
         for _ in range(program.workers * program.prefetch):
             self._ask(now)
 
@@ -132,13 +134,15 @@ class _Batches:
             self._ready.append(self._free[worker])
 
     def take(self, run: _Run) -> None:
-        run.pass_time("data_wait", self._ready.pop(0))
+        """The first of a pass is what lies between passes."""
+        phase, self._has_begun = "data_wait" if self._has_begun else "epoch_gap", True
+        run.pass_time(phase, self._ready.pop(0))
         self._ask(run.now)
 
 
 def play(program: Program) -> _Run:
     run, batches = _Run(program), None
-    length = program.epoch or program.steps
+    length = program.steps if program.reads_on else program.epoch or program.steps
     for step in range(program.steps):
         if program.workers:
             if step % length == 0:

@@ -31,7 +31,7 @@ from floorit.trial import attempt
 from floorit.trial.arms import Arm
 
 CODES = [
-    *("workers", "prefetch", "persistent", "worker-threads", "in-order", "context", "decode-cache"),
+    *("workers", "prefetch", "persistent", "read-on", "worker-threads", "in-order", "context", "decode-cache"),
     "cache-hit",
     *("pin", "async-copy", "device-prefetch"),
     *("amp", "tf32", "cudnn-benchmark", "deterministic", "channels-last", "compile", "fused", "set-to-none"),
@@ -158,6 +158,14 @@ GAINS = [
         1.5,
     ),
     ("persistent", known(STARVED.but(epoch=20), epochs=20, host={"epoch_gap": 0.030}), 1.05, 1.3),
+    ("read-on", known(STARVED.but(epoch=20), epochs=20, host={"epoch_gap": 0.030}), 1.05, 1.3),
+    # Workers make batches for 20 ms a step more, in which the loop evaluates.
+    (
+        "read-on",
+        known(STARVED.but(epoch=20, eval_every=20, eval_seconds=0.4), epochs=20, settings={"persistent_workers": True}),
+        1.05,
+        1.3,
+    ),
     ("worker-threads", known(STARVED, shares={"oversubscribed": 0.0}, loader={"threads": 8}), 1.05, 1.12),
     ("pin", known(COPYING), 1.1, 1.6),
     ("async-copy", known(COPYING, loader={"pinned": True}), 1.1, 2.0),
@@ -207,6 +215,8 @@ REASONS = [
     ("persistent", known(STARVED, settings={"persistent_workers": True}), "already"),
     ("persistent", known(STARVED), "started once"),
     ("persistent", known(CPU), "no workers"),
+    ("read-on", known(CPU), "no workers"),
+    ("read-on", known(STARVED), "nothing to go on with"),
     ("worker-threads", known(STARVED), "not seen"),
     ("worker-threads", known(STARVED, shares={"oversubscribed": 0.0}), "no worker is seen to use threads"),
     ("worker-threads", known(CPU.but(batch=0.037), shares={"oversubscribed": 0.0}, loader={"threads": 8}), "no worker"),

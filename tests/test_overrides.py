@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import random
 import sys
 import time
 from collections import OrderedDict
@@ -17,12 +18,13 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 import torch
 from conftest import FLOORIT, PYTHON, execute, report_of
 from torch import nn
 from torch.optim import optimizer as optim
-from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler
+from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler, TensorDataset
 
 from floorit import cli
 from floorit.analyse.overrides import find
@@ -30,7 +32,18 @@ from floorit.errors import UsageError
 from floorit.events import Place, Process
 from floorit.fixes import asked
 from floorit.record import imports, overrides
-from floorit.record.overrides import accumulating, ahead, batches, blocks, eightbit, frameworks, rates, store
+from floorit.record.overrides import (
+    accumulating,
+    ahead,
+    batches,
+    blocks,
+    eightbit,
+    frameworks,
+    onward,
+    rates,
+    store,
+    streams,
+)
 from floorit.record.patch import Patches
 from floorit.report import overrides as terminal_overrides
 
@@ -203,6 +216,71 @@ def test_workers_are_not_kept_where_two_passes_go_on_at_the_same_time(tmp_path: 
     assert (bare["workers"], ran.said["workers"]) == (3, 1)  # of a loader that was left early they are
     assert ran.told["persistent"]["state"] == "failed"
     assert "at the same time" in ran.told["persistent"]["reason"]
+
+
+READS_ON = {
+    # who decides the order, and from what -> passes that have begun early, of six; the first two are for learning
+    **dict.fromkeys(("usual", "numpy", "few"), 4),
+    **dict.fromkeys(("dropout", "spread", "subset", "own", "stream", "again", "kept", "drawn"), 4),
+    **dict.fromkeys(("counts", "shuffles", "asked again"), 4),
+    "left": 2,  # every other pass is left early
+    **dict.fromkeys(("seeded", "varies", "reversed", "hidden"), 0),
+}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[] if kind in ("usual", "numpy") else pytest.mark.acceptance) for kind in READS_ON],
+)
+def test_workers_go_on_with_just_the_samples_that_come_next(tmp_path: Path, kind: str) -> None:
+    script = FOLDER / "reads_on.py"
+    bare = execute([PYTHON, str(script), kind], tmp_path)
+    ran = Ran(tmp_path, "read-on", script=script, arguments=(kind,))
+    assert ran.said == json.loads(bare.stdout)
+    told = ran.told["read-on"]
+    assert told["acted"] == READS_ON[kind], told["reason"]
+    assert told["state"] == ("in force" if READS_ON[kind] else "not met")
+    why = {"hidden": "Hidden.drawn", "seeded": "not foreseen"}.get(kind)
+    assert why is None or why in told["reason"]
+
+
+def test_workers_go_on_while_the_program_does_something_else(tmp_path: Path) -> None:
+    """Batches of a pass that has not been asked for are there when it is."""
+    data = TensorDataset(torch.arange(64))
+    loader = DataLoader(data, batch_size=4, shuffle=True, num_workers=2, persistent_workers=True)
+    applied = Mock()
+    reader = onward.Onward(SimpleNamespace(torch=torch, patches=Patches()), applied)
+    passing = iter(loader)
+    reader.follow(loader, passing)
+    for _ in range(2):
+        assert len(list(loader)) == 16
+    assert reader.is_between_passes(passing)
+    deadline = time.monotonic() + 30
+    while passing._data_queue.qsize() < 4 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert passing._data_queue.qsize() == 4
+    assert sorted(int(x) for (batch,) in loader for x in batch) == list(range(64))
+    applied.act.assert_called_once_with()
+    applied.fail.assert_not_called()
+
+
+@pytest.mark.parametrize("drawn", [0, 2, 255])
+def test_how_far_a_stream_was_moved_is_told(drawn: int) -> None:
+    numpy = np.random.RandomState(1)
+    for source, draw in (
+        (torch.Generator().manual_seed(1), lambda own: torch.rand((), generator=own)),
+        (random.Random(1), lambda own: own.getrandbits(32)),
+        (numpy, lambda own: own.randint(2**32, dtype=np.uint32)),
+    ):
+        stream = streams.of(torch, source)
+        assert stream is not None
+        before = stream.now()
+        for _ in range(drawn):
+            draw(source)
+        assert stream.numbers(before, stream.now()) == drawn
+        assert stream.same(stream.moved(before, drawn), stream.now())
+        draw(source)
+        assert drawn < 255 or [draw(source), stream.numbers(before, stream.now())][1] is None
 
 
 @pytest.mark.acceptance

@@ -40,6 +40,8 @@ def faster_host(program: Program, *phases: str) -> Program:
 ISSUING = ("forward", "loss", "backward", "optimizer")
 STARVED = ON_CPU.but(batch=0.200, workers=2)
 FED = ON_CPU.but(batch=0.070, workers=2)
+EVALUATING = STARVED.but(epoch=20, eval_every=20, eval_seconds=0.3)
+READING_ON = Change(phases={"epoch_gap": 0.0}, reads_on=True)
 
 CASES = {
     "more workers": (STARVED, STARVED.but(workers=3), Change(workers=3)),
@@ -87,6 +89,21 @@ CASES = {
         STARVED.but(eval_every=20, eval_seconds=0.3),
         STARVED,
         without("eval"),
+    ),
+    "workers that go on while an evaluation ends each pass": (
+        EVALUATING,
+        EVALUATING.but(reads_on=True),
+        READING_ON,
+    ),
+    "workers that go on, while an evaluation is longer than their queue": (
+        EVALUATING.but(eval_seconds=2.0),
+        EVALUATING.but(eval_seconds=2.0, reads_on=True),
+        READING_ON,
+    ),
+    "workers that go on, where none are waited for": (
+        FED.but(epoch=20, eval_every=20, eval_seconds=1.0),
+        FED.but(epoch=20, eval_every=20, eval_seconds=1.0, reads_on=True),
+        READING_ON,
     ),
     "evaluation longer than the queue": (STARVED.but(eval_every=20, eval_seconds=2.0), STARVED, without("eval")),
 }
@@ -154,7 +171,7 @@ def test_nothing_gains_more_than_its_bound() -> None:
     needs = simulation.needs(STARVED)
     for phase in ("other", "loss", "backward"):
         assert gain(needs, without(phase)).value <= bound(needs, without(phase)) + 1e-9
-    assert bound(needs, without("data_wait")) == pytest.approx(needs.step / needs.loop)
+    assert bound(needs, without("data_wait", "epoch_gap")) == pytest.approx(needs.step / needs.loop)
 
 
 def test_what_the_gpu_hides_has_no_bound_worth_naming() -> None:

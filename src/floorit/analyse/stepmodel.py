@@ -33,6 +33,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     gpu: Range = Range(1.0, 1.0, 1.0)  # work of the GPU
     loader: Range = Range(1.0, 1.0, 1.0)  # work of a batch
     workers: int | None = None  # None: as many as now
+    reads_on: bool = False  # workers make batches between passes, too
 
 
 _NOTHING = Change()
@@ -219,11 +220,14 @@ def _pipeline(needs: Needs, change: Change, outlook: Outlook) -> float:
     count = 0 if loader is None else loader.workers if change.workers is None else change.workers
     if loader is None or not count:
         return max(loop + wait * left, busy) + sum(between.values())
-    hidden = {phase for phase in _HIDES if _hides(needs, phase, outlook)}
+    hidden_now = {phase for phase in _HIDES if _hides(needs, phase, outlook)}
+    hidden = set(_HIDES) if change.reads_on else hidden_now
     alone = sum(spent for phase, spent in between.items() if phase not in hidden)
     beside = sum(spent for phase, spent in between.items() if phase in hidden)
     work = _pick(loader.work, outlook) * left
-    supply = _pace(needs, hidden, outlook) * work / count
+    supply = _pace(needs, hidden_now, outlook) * work / count
+    if change.reads_on and outlook != "best":  # what is made before a pass gives its first batch now, is made beside it
+        supply += min(needs.host.get("epoch_gap", 0.0), needs.passes * work)
     stall = sum(max(between[phase] - _ahead(needs, phase, supply), 0.0) for phase in hidden)
     crowded = _crowded(needs, change, work, loop, outlook) if change.workers is not None else 0.0
     if not loader.workers:  # each pass begins with processes to be started and a batch that nobody made ahead

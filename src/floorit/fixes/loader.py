@@ -6,7 +6,7 @@ import math
 import re
 
 from floorit.analyse.input import Workers
-from floorit.analyse.needs import Range
+from floorit.analyse.needs import BETWEEN, Range
 from floorit.analyse.operations import Operation
 from floorit.analyse.stepmodel import Change, bound, without
 from floorit.fixes import values
@@ -104,17 +104,37 @@ def _in_order(known: Known) -> Estimate | str:
 
 
 def _persistent(known: Known) -> Estimate | str:
-    needs, loader = known.needs, known.needs.loader
-    if loader is None or not loader.workers:
+    if known.needs.loader is None or not known.needs.loader.workers:
         return "there are no workers that could be kept"
     if known.setting("persistent_workers") is True:
         return "the workers are kept between epochs already"
-    gap = needs.host.get("epoch_gap", 0.0)
+    gap = known.needs.host.get("epoch_gap", 0.0)
     if known.epochs < 2 or not gap:
         return f"{seconds(gap)} of a step lie between epochs, of {known.epochs}: workers are started once"
-    first = min(loader.work.likely * needs.passes / gap, 1.0)  # a pass still begins with a batch to be made
-    sure, most = (known.gain_of_data(Change(phases={"epoch_gap": left})) for left in (first, 0.0))
-    return Estimate(value=(sure.value * most.value) ** 0.5, low=sure.low, high=most.high, n=needs.n)
+    return _from_to(_with_workers_kept(known), known.gain_of_data(without("epoch_gap")))
+
+
+def _read_on(known: Known) -> Estimate | str:
+    """Sure is what keeping them gains: whether there are cores for them beside an evaluation is not known."""
+    if known.needs.loader is None or not known.needs.loader.workers:
+        return "there are no workers that could go on"
+    between = sum(known.needs.host.get(phase, 0.0) for phase in BETWEEN)
+    if known.epochs < 2 or not between:
+        return f"{seconds(between)} of a step lie between epochs, of {known.epochs}: nothing to go on with"
+    return _from_to(_with_workers_kept(known), known.gain_of_data(Change(phases={"epoch_gap": 0.0}, reads_on=True)))
+
+
+def _with_workers_kept(known: Known) -> Estimate:
+    """A pass still begins with a batch to be made; where they are kept already, nothing changes."""
+    gap, loader = known.needs.host.get("epoch_gap", 0.0), known.needs.loader
+    first = loader.work.likely * known.needs.passes if loader is not None else 0.0
+    is_new = gap and known.setting("persistent_workers") is not True
+    return known.gain_of_data(Change(phases={"epoch_gap": min(first / gap, 1.0) if is_new else 1.0}))
+
+
+def _from_to(sure: Estimate, most: Estimate) -> Estimate:
+    """At least the one, at most the other, likely in between."""
+    return Estimate(value=(sure.value * most.value) ** 0.5, low=sure.low, high=most.high, n=most.n)
 
 
 def _context(known: Known) -> Estimate | str:
@@ -264,6 +284,15 @@ FIXES = (
         setting="persistent_workers",
         predict=_persistent,
         takes=values.SWITCH_ON,
+    ),
+    Fix(
+        code="read-on",
+        summary="workers are kept and make the next epoch's first batches while the loop evaluates and saves",
+        risk="order",
+        effort="a few lines",
+        addresses=("epoch-gap", "input-bound"),
+        predict=_read_on,
+        takes=values.ONLY_ON,
     ),
     Fix(
         code="worker-threads",

@@ -9,16 +9,13 @@ import functools
 
 from ..known import Known
 from ..traces import hide_ours, is_from_signal
+from .order import obstacle_to_torchs
 from .training import evaluates
 
 NAME = "copies ahead"
 CODES = ("device-prefetch",)
 _DEPTH = 4  # of what a batch is made of: how far it is looked into
 _NO_CUDA = "the program did not use CUDA"
-_NO_WORKERS = "the loader has no workers: a batch that is made earlier would draw its random numbers earlier"
-_OWN_ORDER = "batches come in an order of the program's own, which may draw random numbers as it goes"
-_ENDLESS = "the dataset alone knows where it ends: its next batch cannot be taken without waiting for it"
-_UNORDERED = "batches are taken as they are ready"
 _UNUSED = "no batch was ready a step early, or none of its tensors was moved by the program's own `to` or `cuda`"
 
 
@@ -102,9 +99,9 @@ class Ahead:
             self._applied.fail("a loader could not be changed: %r" % (error,))
 
     def _follow(self, loader):
-        obstacle = _obstacle(loader)
-        self._applied.unmet(obstacle or _UNUSED)
-        if obstacle is None and id(loader) not in self._devices:
+        reason = obstacle_to_torchs(loader)
+        self._applied.unmet(reason or _UNUSED)
+        if reason is None and id(loader) not in self._devices:
             self._devices.learn(loader, {})
             self._session.patches.assign(loader, "pin_memory", True)
 
@@ -198,25 +195,6 @@ class Ahead:
         if isinstance(target, (str, self._torch.device)):
             return self._torch.device(target).type == self._kind
         return type(target) is int
-
-
-def _obstacle(loader):
-    """Why the next batch of a loader cannot be taken early, or None."""
-    from torch.utils.data import IterableDataset
-
-    order = loader.sampler if loader.batch_sampler is None else loader.batch_sampler
-    own = [sampler for sampler in (order, getattr(order, "sampler", order)) if not _is_torchs(sampler)]
-    if not loader.num_workers:
-        return _NO_WORKERS
-    if isinstance(loader.dataset, IterableDataset):
-        return _ENDLESS
-    if not getattr(loader, "in_order", True):
-        return _UNORDERED
-    return _OWN_ORDER if own else None
-
-
-def _is_torchs(thing):
-    return type(thing).__module__.startswith("torch.")
 
 
 def _taken(iterator, reading):

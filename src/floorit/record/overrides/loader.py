@@ -9,6 +9,7 @@ from sys import getrefcount
 from types import CodeType, FunctionType
 
 from ..known import Known
+from .onward import Onward
 from .training import evaluates
 
 NAME = "loader overrides"
@@ -20,11 +21,13 @@ _SEEN_AS = {
     "workers": ("num_workers", "_num_workers"),
     "prefetch": ("prefetch_factor", "_prefetch_factor"),
     "persistent": ("persistent_workers", "_persistent_workers"),
+    "read-on": ("persistent_workers", "_persistent_workers"),  # as well
     "in-order": ("in_order", "_in_order"),
     "pin": ("pin_memory", "_pin_memory"),
     "context": ("multiprocessing_context", None),  # the workers have been started with it, or that has failed
 }
-_NEED_WORKERS = ("prefetch", "persistent", "in-order", "context")
+_NEED_WORKERS = ("prefetch", "persistent", "read-on", "in-order", "context")
+_KEEP_WORKERS = ("persistent", "read-on")
 _REFERENCES = 3  # to an iterator that nobody has but its loader: that one, our name for it, and the argument
 _USUAL_PREFETCH = 2  # torch's own, where none is asked for
 CODES = tuple(_SEEN_AS)
@@ -47,6 +50,7 @@ class _Loaders:
         self._asked = [asked[code] for code in CODES if code in asked]  # workers first: others need them
         self._own = Known()  # of a loader: what the program has made it with
         self._changed = Known()  # of a loader: the overrides that were set on it
+        self._onward = Onward(session, asked["read-on"]) if "read-on" in asked else None
         self._own_stream = session.torch.Generator()
         self._streams = Known()  # of a loader, while its iterator is made: the stream that it must not draw from
 
@@ -65,7 +69,7 @@ class _Loaders:
         changed = [applied for applied in self._asked if self._change(loader, applied, own, place)]
         self._changed.learn(loader, changed)
         kept_before, kept_now = _keeps_workers(own), _keeps_workers(_settings(loader))
-        if is_again and kept_now and not kept_before:
+        if kept_now and not kept_before and getattr(loader, "_iterator", None) is not None:
             self._draw(loader)
         elif is_again and kept_before and not kept_now:
             self._spare(loader)
@@ -77,7 +81,7 @@ class _Loaders:
             return applied.unmet(_NO_WORKERS)
         if not hasattr(loader, name):
             return applied.fail("this version of torch has no %s" % name)
-        if code == "persistent" and value and not own[code] and _is_under_way(loader):
+        if code in _KEEP_WORKERS and value and not own[code] and self._is_under_way(loader):
             self._session.patches.assign(loader, name, False)
             self._session.patches.assign(loader, "_iterator", None)  # who goes on with it has it
             return applied.fail(_AT_ONCE)
@@ -90,6 +94,15 @@ class _Loaders:
         if code == "workers":
             self._fit_to_workers(loader)
         return True
+
+    def _is_under_way(self, loader):
+        """Whether the last pass with the workers that are kept has batches to give, to somebody who still has it."""
+        iterator = getattr(loader, "_iterator", None)
+        if iterator is None or not getattr(iterator, "_tasks_outstanding", 0):
+            return False
+        if self._onward is not None and self._onward.is_between_passes(iterator):
+            return False
+        return getrefcount(iterator) > _REFERENCES
 
     def _fit_to_workers(self, loader):
         """What torch demands of a loader with workers, and of one without."""
@@ -124,7 +137,9 @@ class _Loaders:
         """The iterator of a pass is made: what is really in force in it."""
         for applied in self._changed.get(id(loader)) or ():
             name = _SEEN_AS[applied.code][1]
-            if name is None or getattr(iterator, name) == applied.value:
+            if applied.code == "read-on":
+                self._onward.follow(loader, iterator)
+            elif name is None or getattr(iterator, name) == applied.value:
                 applied.act()
             elif applied.code == "pin":
                 applied.fail("torch finds no accelerator to pin memory for")
@@ -141,14 +156,6 @@ def _settings(loader):
 
 def _keeps_workers(settings):
     return bool(settings["workers"] and settings["persistent"])
-
-
-def _is_under_way(loader):
-    """Whether the last pass with the workers that are kept has batches to give, to somebody who still has it."""
-    iterator = getattr(loader, "_iterator", None)
-    if iterator is None or not getattr(iterator, "_tasks_outstanding", 0):
-        return False
-    return getrefcount(iterator) > _REFERENCES
 
 
 def _would_repeat(dataset):
