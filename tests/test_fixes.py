@@ -384,6 +384,24 @@ def test_what_the_batch_has_is_spared() -> None:
     assert "take it from the batch; at data.py:9" in first.promise
 
 
+def test_from_outside_only_calls_that_return_nothing_are_left_out() -> None:
+    """Seen: a try of `sync-off` promised all that `.item()` and indexing by a mask wait."""
+    program = GPU.but(gpu={"forward": 0.02, "backward": 0.01}, syncs=10)
+
+    def point(op: str, seconds: float) -> SyncPoint:
+        return SyncPoint(file="train.py", line=1, function="main", op=op, per_step=1.0, seconds=seconds)
+
+    numbers, both = [point("item", 0.018)], [point("item", 0.009), point("synchronize", 0.009)]
+    [tried, *_] = [fix.foretell(known(program, syncs=numbers)) for fix in ALL if fix.code == "sync-off"]
+    assert isinstance(tried, str)
+    assert "what the program goes on with" in tried
+    of = known(program, syncs=both)
+    half, whole = attempt.predict(Arm(name="", command=[], fixes={"sync-off": True}), of), said("sync-off", of)
+    assert isinstance(half, Estimate)
+    assert isinstance(whole, Estimate)
+    assert 1.0 < half.value < whole.value
+
+
 def test_the_page_foretells_what_a_try_does() -> None:
     of = known(STARVED, where=[line(0.6), line(0.3, "crop")], loader={"operations": [READING]})
     [found] = plan.advise([finding("input-bound")], of)

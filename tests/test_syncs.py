@@ -1,108 +1,129 @@
-"""Calls that block in the watched steps: told by the trace, and by the calls that were timed beside it."""
+"""Calls that block in the watched steps: told by the trace, and by the looks at the stack that fell into them."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 import pytest
-from test_analyse_gpu import MS, Made
+from test_analyse_gpu import MS, Made, _event
 
 from floorit.analyse import iterations, needs, syncs
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.ledger import Entry
+from floorit.events import Place, Process, Sample
+from floorit.hardware import Environment
 from floorit.record import wire
 from floorit.report import windows
+from floorit.runfile import RunFile
 from floorit.stats import Estimate
 
-SITES = [["/p/loss.py", 9, "assign", "__getitem__"], ["/p/loss.py", 12, "assign", "where"]]
+MASK, CHOICE = (Place("/p/loss.py", line, "assign", "user") for line in (9, 12))
 
 
-class Timed(Made):
-    """A window with calls that may wait, timed beside the trace."""
+class Looked(Made):
+    """A window with calls of CUDA's that block, and looks at the stack."""
 
     def __init__(self, steps: int = 1) -> None:
         super().__init__(steps)
-        self.timed: list[tuple[int, int, int]] = []
+        self.looks: list[Sample] = []
 
-    def may_wait(self, begin: float, end: float, site: int, *blocked: tuple[float, float]) -> Timed:
-        """A call of a function, with the calls of CUDA in it that block."""
-        self.timed.append((self.began + round(begin * MS), self.began + round(end * MS), site))
-        for since, until in blocked:
-            self.call("cudaStreamSynchronize", since, until)
+    def waits(self, begin: float, end: float, thread: int = 1) -> Looked:
+        """For milliseconds since the window began."""
+        self.call("cudaStreamSynchronize", begin, end, thread=thread)
         return self
 
-    def window(self) -> dict[str, Any]:
-        return {**super().window(), "waits": {"sites": SITES, "calls": self.timed, "left_out": 0}}
+    def launches(self, at: float, thread: int) -> Looked:
+        """A kernel, in another thread than the program's own."""
+        number = self.call("cudaLaunchKernel", at, at + 0.01, thread=thread)
+        known = {"correlation": number, "stream": thread, "device": 0}
+        self.work.append(_event("kernel", "some_kernel", at, at + 0.5, thread, known))
+        return self
+
+    def looked(self, at: float, place: Place) -> Looked:
+        """The program was seen there."""
+        self.looks.append(Sample((self.began + at * MS) * 1e-9, wire.LOSS, 0, place, place, stack=(place,)))
+        return self
+
+    def process(self) -> Process:
+        process = super().process()
+        process.samples = self.looks
+        return process
 
     def watched(self) -> syncs.Watched:
         process = self.process()
         return syncs.watched(process, iterations.find(process), self.window(), self.trace())
 
 
-def in_forward_then_loss(steps: int = 1) -> Timed:
-    made = Timed(steps)
+def in_forward_then_loss(steps: int = 1) -> Looked:
+    made = Looked(steps)
     phases = [
         (phase, 10 * step + until) for step in range(steps) for phase, until in ((wire.FORWARD, 4), (wire.LOSS, 10))
     ]
     for step in range(steps):
         made.kernel(10 * step, 10 * step + 4, 10 * step)
-    return made.host(*phases)
+    made.host(*phases)
+    return made
 
 
-def test_only_calls_that_blocked_are_told_and_for_how_long() -> None:
-    made = in_forward_then_loss(steps=2)
-    made.may_wait(1, 1.5, 0)  # plain indexing: the same line did not wait
-    made.may_wait(5, 6, 0, (5.2, 5.9)).may_wait(6, 8, 1, (6.5, 7), (7.2, 7.5))
-    made.may_wait(15, 16, 0, (15.5, 15.8))
+def test_a_call_that_blocked_is_told_by_where_the_program_was_meanwhile() -> None:
+    made = in_forward_then_loss(steps=2).looked(3, CHOICE)  # nothing is waited for then
+    made.waits(5, 6).looked(5.5, MASK).waits(6.5, 7).looked(6.8, CHOICE).looked(6.9, CHOICE)
+    made.waits(15, 16).looked(15.2, MASK).looked(17, CHOICE)
     found = made.watched()
     assert [(p.line, p.op, p.phase, p.per_step) for p in found.points] == [
-        (9, "__getitem__", "loss", 1.0),
-        (12, "where", "loss", 0.5),
+        (9, "cudaStreamSynchronize", "loss", 1.0),
+        (12, "cudaStreamSynchronize", "loss", 0.5),
     ]
-    assert [p.seconds for p in found.points] == pytest.approx([0.5e-3, 0.4e-3])
-    assert found.seconds == {"loss": pytest.approx(0.9e-3)}
+    assert [p.seconds for p in found.points] == pytest.approx([1e-3, 0.25e-3])
+    assert found.seconds == {"loss": pytest.approx(1.25e-3)}
     assert found.unnamed == 0
 
 
 def test_what_waits_elsewhere_is_not_counted_twice() -> None:
-    """In `.item()`, a copy, the loader: those are phases of their own. Nor what a thread does that launches nothing."""
-    made = Timed().host((wire.FORWARD, 2), (wire.SYNC, 4), (wire.H2D, 6), (wire.DATA_WAIT, 8), (wire.LOSS, 10))
+    """In `.item()`, a copy, the loader: phases of their own. And a save or an evaluation is in few of the steps."""
+    elsewhere = (wire.SYNC, wire.H2D, wire.DATA_WAIT, wire.CHECKPOINT, wire.EVAL, wire.LOGGING, wire.EPOCH_GAP)
+    made = Looked()
+    made.host((wire.FORWARD, 2), *((phase, 3 + number) for number, phase in enumerate(elsewhere)), (wire.LOSS, 10))
     made.kernel(0, 9, 0)
-    for begin in (2.5, 4.5, 6.5):
-        made.call("cudaStreamSynchronize", begin, begin + 1)
-    made.call("cudaStreamSynchronize", 8.5, 9.5, thread=2)
+    for number in range(len(elsewhere)):
+        made.waits(2.1 + number, 2.9 + number)
     assert made.watched() == syncs.Watched()
 
 
+def test_other_threads_may_wait() -> None:
+    """Seen: those that gloo exchanges gradients with launch copies, and wait for them."""
+    made = Looked()
+    made.host((wire.FORWARD, 4), (wire.BACKWARD, 10))
+    made.kernel(0, 1, 0.5).launches(4, 7).launches(5, 7).launches(6, 3)
+    made.waits(2, 3).waits(2, 3.5, thread=3).waits(7, 9, thread=3).waits(8, 8.5, thread=7).waits(8, 9, thread=1)
+    assert made.watched().seconds == {"forward": pytest.approx(1e-3), "backward": pytest.approx(0.5e-3)}
+
+
 def test_a_copy_to_the_gpu_is_none() -> None:
-    made = Timed().host((wire.LOSS, 10)).copy(1, 2, 0.5).may_wait(0.4, 3, 0, (0.6, 2))
-    assert made.watched().points == []
+    made = Looked().host((wire.LOSS, 10)).copy(1, 2, 0.5)
+    assert isinstance(made, Looked)
+    assert made.waits(0.6, 2).looked(1, MASK).watched().points == []
 
 
-def test_calls_without_a_line_are_missing() -> None:
-    made = in_forward_then_loss(2).may_wait(5, 6, 0, (5.2, 5.9))
+def test_calls_that_no_look_fell_into_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = in_forward_then_loss(2).waits(5, 6).looked(5.5, MASK)
     for begin in (7, 8, 17):
-        made.call("cudaStreamSynchronize", begin, begin + 0.5)
+        made.waits(begin, begin + 0.5)
     found = made.watched()
     assert (len(found.points), found.unnamed) == (1, 1.5)
-    assert found.unnamed_seconds == {"loss": pytest.approx(0.75e-3)}
-    trained = _Trained(made)
-    for told, why in (
-        ({"sites": [], "calls": [], "left_out": 0}, "none of the functions that are timed"),
-        ({"sites": [], "calls": [], "left_out": 7}, "7 calls too many"),
-        ({"reason": "torch.compile was in use"}, "torch.compile was in use"),
-        (None, "of an earlier version"),
-    ):
-        trained.process.window = {**made.window(), "waits": told} if told is not None else Made.window(made)
-        _, [missing] = windows.of_syncs(trained, made.trace())
-        assert missing.what == "syncs"
-        assert "more calls a step block" in missing.reason
-        assert why in missing.reason
+    assert found.unnamed_seconds == pytest.approx(0.75e-3)
+    monkeypatch.setattr(windows, "_seen", lambda *_: made.trace())
+    run = RunFile(command=[], cwd="", started=0.0, environment=Environment())
+    kernels = windows.of_kernels(_Trained(made), Path(), run)
+    _, [missing, _] = windows.of_gpu(_Trained(made), kernels, None)
+    assert missing.what == "syncs"
+    assert missing.reason.startswith("1.5 more calls a step block, for 750 µs")
 
 
 class _Trained:
-    def __init__(self, made: Made) -> None:
+    def __init__(self, made: Looked) -> None:
         self.process = made.process()
+        self.process.window = made.window()
         self.iterations = iterations.find(self.process)
 
 

@@ -14,6 +14,8 @@ import pytest
 import torch
 from conftest import FLOORIT, PYTHON, execute
 
+from floorit import runfile
+from floorit.events import read_record
 from floorit.record import parts
 from floorit.record import window as recorder
 from floorit.record.log import Log
@@ -466,6 +468,18 @@ def _recorded(tmp_path, *options, **environ):
 
 def _reasons(report):
     return {m["what"]: m["reason"] for m in report["missing"]}
+
+
+def test_the_stack_is_looked_at_often_while_kernels_are_watched_and_only_then(tmp_path):
+    """Its steps sleep for 20 ms, in which anybody else may run."""
+    _, _, out = _recorded(tmp_path)
+    [process] = read_record(out / runfile.RECORD).processes.values()
+    first, last = (moment * 1e-9 for moment in process.window["measured"])
+    inside = [look for look in process.samples if first <= look.at <= last]
+    after = [look.at for look in process.samples if look.at > last + 1.0]
+    assert len(inside) > 0.4 * (last - first) / recorder.OFTEN
+    assert {look.user.file for look in inside} == {SCRIPT}
+    assert len(after) < 20 * (process.samples[-1].at - last)
 
 
 def test_the_windows_steps_are_left_out_and_losses_stay_the_same(tmp_path):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable
 
 import msgspec
 import numpy as np
@@ -13,7 +15,7 @@ from floorit.events import Place, Span
 from floorit.record import wire
 
 DATA_WAIT, LAUNCH, SYNC, H2D, COMM, OTHER = "data_wait", "launch", "sync", "h2d", "comm", "other"
-CAUSES = {
+_CAUSES = {
     wire.DATA_WAIT: DATA_WAIT,
     wire.EPOCH_GAP: DATA_WAIT,
     wire.H2D: H2D,
@@ -25,6 +27,8 @@ CAUSES = {
     wire.RECOMPUTE: LAUNCH,
     wire.OPTIMIZER: LAUNCH,
 }
+_BACKWARD = (wire.BACKWARD, wire.RECOMPUTE)
+_ISSUING = (wire.FORWARD, wire.LOSS, *_BACKWARD, wire.OPTIMIZER, wire.OTHER)
 # Calls of CUDA that return when the GPU is done, as the runtime and the driver name them.
 _WAITS = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cuStreamSynchronize",
           "cuCtxSynchronize", "cuEventSynchronize")  # fmt: skip
@@ -46,6 +50,7 @@ class _Call(msgspec.Struct, frozen=True):
     end: int
     cause: str
     thread: int
+    name: str
 
 
 def timeline(spans: list[Span], calls: Events, work: Events) -> list[Segment]:
@@ -54,17 +59,61 @@ def timeline(spans: list[Span], calls: Events, work: Events) -> list[Segment]:
     either = sorted(blocked + launching, key=lambda call: call.begin)
     segments: list[Segment] = []
     for span in sorted(spans, key=lambda span: span.begin):
-        cause = CAUSES.get(span.phase, OTHER)
+        cause = _CAUSES.get(span.phase, OTHER)
         calls_in_it = {LAUNCH: blocked, OTHER: either}.get(cause, [])
         segments += _overlaid(span, cause, calls_in_it)
     return segments
 
 
-def waits(calls: Events, work: Events) -> list[tuple[int, int]]:
-    """Begin and end of each call in which a thread that launches work was blocked until the GPU was done."""
+class Wait(msgspec.Struct, frozen=True):
+    """A call of CUDA's in which the host was blocked until the GPU was done."""
+
+    begin: int
+    end: int
+    phase: str
+    call: str
+
+
+def waits(spans: list[Span], calls: Events, work: Events) -> list[Wait]:
+    """Those of training itself, in phases in which the host is there to give the GPU work.
+
+    Threads beside it wait, too: of a phase counts the one that launches most of its work. That of the backward pass
+    is autograd's own.
+    """
     blocked, launching = _told_apart(calls, work)
-    threads = {call.thread for call in launching}
-    return [(call.begin, call.end) for call in blocked if call.cause == SYNC and call.thread in threads]
+    where = _Where(spans)
+    trains = {
+        is_backward: _most(call.thread for call in launching if where.is_backward(call) is is_backward)
+        for is_backward in (False, True)
+    }
+    found = []
+    for call in blocked:
+        phase = where.of(call)
+        if phase in _ISSUING and call.cause == SYNC and call.thread == trains[phase in _BACKWARD]:
+            found.append(Wait(call.begin, call.end, wire.PHASES[phase], call.name))
+    return found
+
+
+class _Where:
+    """In which phase the host was, by the middle of a call: the two clocks are microseconds apart."""
+
+    def __init__(self, spans: list[Span]) -> None:
+        self._spans = sorted(spans, key=lambda span: span.begin)
+        self._begins = [span.begin for span in self._spans]
+
+    def of(self, call: _Call) -> int | None:
+        middle = (call.begin + call.end) // 2
+        at = bisect_right(self._begins, middle) - 1
+        return self._spans[at].phase if at >= 0 and middle < self._spans[at].end else None
+
+    def is_backward(self, call: _Call) -> bool | None:
+        phase = self.of(call)
+        return phase in _BACKWARD if phase in _ISSUING else None
+
+
+def _most(threads: Iterable[int]) -> int | None:
+    counted = Counter(threads).most_common(1)
+    return counted[0][0] if counted else None
 
 
 def _overlaid(span: Span, cause: str, calls: list[_Call]) -> list[Segment]:
@@ -100,8 +149,8 @@ def _told_apart(calls: Events, work: Events) -> tuple[list[_Call], list[_Call]]:
         to_gpu = HOST_TO_DEVICE.search(what) is not None
         if name.startswith(_WAITS) or name in _BLOCKING_COPIES or PAGEABLE.search(what):
             is_copy = to_gpu or (name.startswith(_WAITS) and copied_last.get(thread, False))
-            blocked.append(_Call(begin, end, H2D if is_copy else SYNC, thread))
+            blocked.append(_Call(begin, end, H2D if is_copy else SYNC, thread, name))
         elif what:
-            launching.append(_Call(begin, end, LAUNCH, thread))
+            launching.append(_Call(begin, end, LAUNCH, thread, name))
         copied_last[thread] = to_gpu
     return blocked, launching

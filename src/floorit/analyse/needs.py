@@ -64,6 +64,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     n: int  # steps measured
     spread: float  # of the step, relative: half the width of its interval
     host: dict[str, float]  # by phase, as in the ledger, but all time that it is seen to be blocked is `sync`
+    waits: float = 0.0  # of `sync`, in calls that the ledger counts among other phases
     device: dict[str, float]  # by phase on the GPU's clock, idle time included; empty without a GPU
     gpu: Range | None  # busy; None without a GPU
     idle: dict[str, float] | None  # of the GPU by cause; None where no kernel window has seen it
@@ -152,7 +153,12 @@ def find(
     evals: int,
 ) -> Needs:
     """From the values of a report. `batch`: samples in one, for reports that tell a sample's seconds and no batch's."""
-    host = _with_waits({entry.phase: entry.seconds for entry in ledger}, gpu)
+    spent = {entry.phase: entry.seconds for entry in ledger}
+    moved = _waits(spent, gpu)
+    host = {
+        **{p: s - moved.get(p, 0.0) for p, s in spent.items()},
+        "sync": spent.get("sync", 0.0) + sum(moved.values()),
+    }
     device = {entry.phase: entry.gpu_seconds for entry in ledger if entry.gpu_seconds}
     within = step - sum(host.get(phase, 0.0) for phase in BETWEEN)
     busy = _busy(gpu, host, device, median.value, within)
@@ -163,6 +169,7 @@ def find(
         n=median.n,
         spread=_spread(median),
         host=host,
+        waits=sum(moved.values()),
         device=device,
         gpu=busy,
         idle=None if idle is None else {cause: sum(phases.values()) for cause, phases in idle.items()},
@@ -178,14 +185,13 @@ def find(
     )
 
 
-def _with_waits(host: dict[str, float], gpu: Gpu | None) -> dict[str, float]:
-    """What the host waits for the GPU inside of other phases, as where it indexes by a mask, is no work of theirs."""
-    waits = gpu.waits if gpu is not None else {}
-    moved = {phase: min(spent, host.get(phase, 0.0)) for phase, spent in waits.items()}
-    if not any(moved.values()):
-        return host
-    left = {phase: spent - moved.get(phase, 0.0) for phase, spent in host.items()}
-    return {**left, "sync": left.get("sync", 0.0) + sum(moved.values())}
+def _waits(host: dict[str, float], gpu: Gpu | None) -> dict[str, float]:
+    """What the host waits for the GPU inside of other phases, as where it indexes by a mask: no work of theirs.
+
+    The steps that were watched may have waited longer than all of a phase takes in others.
+    """
+    seen = gpu.waits if gpu is not None else {}
+    return {phase: min(spent, host.get(phase, 0.0)) for phase, spent in seen.items()}
 
 
 def _spread(step: Estimate) -> float:

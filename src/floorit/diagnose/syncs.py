@@ -27,11 +27,10 @@ def find(facts: Facts, points: list[SyncPoint]) -> list[Finding]:
         f"{sum(point.per_step for point in points):.1f} blocking calls a step, {seconds(blocked)} blocked;"
         " the bound is what full overlap of host and GPU could give"
     ]
-    within = sum(point.seconds for point in points if point.phase != "sync")
-    if within:
+    if facts.needs.waits:
         said.append(
-            f"{seconds(within)} of it is part of other phases: in calls that must know how many elements they choose,"
-            " as indexing by a mask; `torch.where(mask, a, b)` need not"
+            f"{seconds(facts.needs.waits)} of it is part of other phases: calls that wait although no number is asked"
+            " for, as to index by a mask, where torch must know how many elements are chosen"
         )
     if idle is not None:
         lost = idle.get("sync", 0.0)

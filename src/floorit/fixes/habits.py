@@ -15,6 +15,7 @@ from floorit.stats import Estimate, seconds
 # What anomaly detection takes beside its stack traces, in times what these take: with twelve small layers 0.4 (20 and
 # 50 % of the step), in the detector case 0.9 (-0.1 to 1.9, of six pairs). No more than half of what is left.
 _BESIDE_TRACES = Range(0.0, 0.4, 1.0)
+_FOR_NOTHING = ("synchronize", "empty_cache")  # calls that block, and of which the override leaves none
 _HELD = "batch-has-it"  # as reading the source calls it
 _TIMES_AS_RARE = values.whole(2, 1 << 20)  # as the program has it; nobody means more
 
@@ -52,6 +53,19 @@ def _sync_off(known: Known) -> Estimate | str:
             f" it is idle for {seconds(apart(needs))}"
         )
     return gain(needs, Change(syncs=0.0))
+
+
+def _sync_off_applied(known: Known) -> Estimate | str:
+    """From outside only what returns nothing can be left out."""
+    said, total = _sync_off(known), sum(point.seconds for point in known.syncs)
+    if isinstance(said, str):
+        return said
+    left_out = sum(point.seconds for point in known.syncs if point.op in _FOR_NOTHING)
+    if not left_out:
+        return (
+            "no `synchronize` or `empty_cache` blocks: other calls are asked for what the program goes on with"
+        )
+    return gain(known.needs, Change(syncs=1 - left_out / total))
 
 
 def _rarer(finding: str, phase: str) -> tuple[Callable[[Known], Estimate | str], Callable[[Known], int]]:
@@ -130,6 +144,7 @@ FIXES = (
         effort="a few lines",
         addresses=("sync-bound",),
         predict=_sync_off,
+        predict_applied=_sync_off_applied,
         takes=values.ONLY_ON,
         popular=True,
     ),

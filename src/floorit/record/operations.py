@@ -8,11 +8,11 @@ Time is exclusive: what a call does inside another that is timed too is not the 
 import os
 import sys
 from io import BufferedReader
+from pkgutil import resolve_name
 from threading import get_ident
 from time import perf_counter, perf_counter_ns
 from types import ModuleType
 
-from .disguise import Disguise
 from .sampler import USER, caller, origin
 from .traces import hide_ours
 
@@ -110,7 +110,7 @@ class Operations:
     def _stand_in(self, module, library, name, describe):
         function = vars(module).get(name)
         if callable(function):
-            timed = self._timed[id(function)] = Timed(self, function, library, name, describe)
+            timed = self._timed[id(function)] = Timed(self, function, "%s.%s" % (library, name), describe)
             self._stands.append(self._session.patches.stand_in(module, name, timed))
 
     # -- a batch ------------------------------------------------------------------------------------------------
@@ -207,12 +207,12 @@ class _Call:
         return [name, flag, self.count, spent, sizes, self.matrix, self.place]
 
 
-class Timed(Disguise):
-    """A function that makes batches, timed in those that are watched."""
+class Timed:
+    """Stands in for a function written in C: to the program it is that function, as far as it can ask."""
 
-    def __init__(self, operations, function, library, name, describe):
-        super().__init__(function, "%s:%s" % (library, name))
-        self._operations, self._name, self._describe = operations, "%s.%s" % (library, name), describe
+    def __init__(self, operations, function, name, describe):
+        self._operations, self._function, self._name, self._describe = operations, function, name, describe
+        self.__doc__, self.__module__ = function.__doc__, function.__module__
 
     def __call__(self, *args, **kwargs):
         operations = self._operations
@@ -241,6 +241,25 @@ class Timed(Disguise):
         except BaseException:
             hide_ours()
             raise
+
+    @property
+    def __class__(self):
+        return type(self._function)
+
+    def __getattr__(self, name):
+        return getattr(self._function, name)
+
+    def __eq__(self, other):
+        return other is self or other is self._function
+
+    def __hash__(self):
+        return hash(self._function)
+
+    def __repr__(self):
+        return repr(self._function)
+
+    def __reduce__(self):
+        return resolve_name, (self._name.replace(".", ":"),)
 
 
 def path_of(file):

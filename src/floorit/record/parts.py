@@ -10,7 +10,7 @@ import re
 import sys
 from time import perf_counter_ns
 
-from .window import Kineto, Watcher
+from .window import SOON, Kineto, Watcher
 from .wire import PART
 
 NAME = "parts of the model"
@@ -209,6 +209,8 @@ class Timed(Watcher):
 
 class Marked(Kineto):
     """The profiler with operators, and the calls of parts marked in its trace."""
+
+    looks_every = SOON
 
     def __init__(self, session, calls):
         on_gpu = are_on_gpu(session.trained_models())

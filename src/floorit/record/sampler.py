@@ -113,7 +113,9 @@ class Sampler:
             self._writer.note("missing", what="stack samples", reason=repr(error))
 
     def _next_look(self):
-        between = max(self._period(*LOOKS), self._log.naps.seconds())
+        between, window = max(self._period(*LOOKS), self._log.naps.seconds()), self._log.window
+        if window is not None:
+            between = min(between, window.looks_every)
         return perf_counter() + between * (0.5 + self._random.random())
 
     def _next_flush(self):

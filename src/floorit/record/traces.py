@@ -1,14 +1,12 @@
-"""Takes our own frames out of the tracebacks and warnings that a program or Python prints.
+"""Takes our own frames out of the tracebacks that a program or Python prints.
 
 Only functions written in C are wrapped, and only then a frame of ours is in the way of an exception; nothing is
 changed before one has passed through.
 """
 
-import functools
 import sys
 import traceback
 import types
-import warnings
 
 from .sampler import OURS, origin
 
@@ -42,26 +40,6 @@ def is_from_signal(error):
             return True
         trace = trace.tb_next
     return False
-
-
-def told_of_the_caller(show):
-    """Stands in for what shows warnings: one that a function in C gave, called by us, is given where we were called."""
-
-    @functools.wraps(show)
-    def shown(message):
-        frame = sys._getframe(1)
-        if origin(message.filename) is not OURS:
-            return show(message)
-        while frame is not None and origin(frame.f_code.co_filename) is OURS:
-            frame = frame.f_back
-        if frame is None:
-            return show(message)
-        names = frame.f_globals
-        registry = names.setdefault("__warningregistry__", {})
-        where = frame.f_code.co_filename, frame.f_lineno, names.get("__name__"), registry
-        return warnings.warn_explicit(message.message, message.category, *where)
-
-    return shown
 
 
 def _walking_past_us(walk):

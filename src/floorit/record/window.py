@@ -43,8 +43,15 @@ _TAKE_DOWN = "TEARDOWN_CUPTI"  # read by C code alone, so it is kept out of os.e
 _WAITING, _WARMING, _MEASURING, _DRAINING, _SETTLING, _OVER = range(6)
 
 
+# Seconds between looks at the stack while kernels are watched: where the host waits for the GPU is told by a look that
+# falls into that time, in which torch lets other threads run. And before that, so that the first does not come late.
+OFTEN, SOON = 0.002, 0.05
+
+
 class Kineto:
     """Torch's profiler without its Python half, which synchronizes and which compiled code looks at."""
+
+    looks_every = OFTEN
 
     def __init__(self, torch, has_graphs, on_gpu=True, with_operators=False):
         from torch._C import _autograd, _profiler
@@ -219,6 +226,11 @@ class Window:
     @property
     def is_watching(self):
         return self._state in (_WARMING, _MEASURING, _DRAINING)
+
+    @property
+    def looks_every(self):
+        """Seconds between looks at the stack."""
+        return getattr(self._kineto, "looks_every", SOON) if self.is_watching else SOON
 
     def at_border(self, now):
         """A border has passed; whether the stretch that follows is inside of the window."""

@@ -5,10 +5,9 @@ from threading import get_ident
 
 from . import allocations
 from .compiling import compilations
-from .kernels import Kernels, Waits
 from .parts import Calls, Marked, Timed, are_on_gpu
 from .parts import obstacle as parts_obstacle
-from .window import Window, obstacle, profiler_is_active
+from .window import Kineto, Window, obstacle, profiler_is_active
 
 _OWN_PROFILER = "the program uses torch's profiler itself"
 
@@ -41,8 +40,8 @@ class Windows:
         calls = Calls(session)
         parts = self._make(backwards, lambda: Marked(session, calls), self._parts_obstacle, "parts", None)
         timed = self._make(backwards, lambda: Timed(self._log, calls), self._timed_obstacle, "calls", parts)
-        waits = Waits(session)
-        kernels = self._make(backwards, lambda: Kernels(session, waits), self._obstacle, "window", timed)
+        kineto = functools.partial(Kineto, self._torch, lambda: session.has_graphs)
+        kernels = self._make(backwards, kineto, self._obstacle, "window", timed)
         memory = functools.partial(self._watch_memory, calls)
         self._memory = self._make(backwards, memory, self._memory_obstacle, "allocations", kernels)
         self._log.window = self._memory

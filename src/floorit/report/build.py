@@ -118,15 +118,14 @@ def _with_training(
     workers = loader_input.describe(first.process, makers, first.iterations, run.usage, cores)
     vital = _machine(first, folder, run, merged.on_gpu)
     kernels = windows.of_kernels(first, reader.folder, run)
-    blocked, unnamed = windows.of_syncs(first, kernels)
-    watched, unwatched = windows.of_gpu(first, kernels, vital, blocked)
+    watched, unwatched = windows.of_gpu(first, kernels, vital)
     second = floors.second_run(folder, run.floor)
     counted = limit.count(second.process, second.iterations) if isinstance(second, Trained) else None
     lowest, unlimited = floors.of_limit(first, second, run.floor, counted)
     has_loader = workers is not None
     together = ranks.compare([one.member for one in peers]) if peers[1:] else None
     of_ranks = together.data_seconds if together is not None else None
-    points = syncs.longest_first([*syncs.find(first.process, first.iterations), *blocked.points])
+    points = syncs.longest_first([*syncs.find(first.process, first.iterations), *kernels.blocked.points])
     in_force = settings.compare(first.process, first.iterations, run.told, len(peers))
     facts_of_run = _run_facts(first, peers, run.stopped)
     here = bare.environment
@@ -180,7 +179,6 @@ def _with_training(
         missing=[
             *bare.missing,
             *unwatched,
-            *unnamed,
             *unseen,
             *untyped,
             *unheld,

@@ -51,8 +51,7 @@ def of_floor(
     if isinstance(second, str):
         estimate = floor.ladder(first.ledger, watched, None, None, of_ranks=of_ranks, needs=needs)
         return estimate, [Missing(what="the floor run", reason=second)]
-    kernels = windows.of_kernels(second, folder / FLOOR / RECORD, run)
-    again, _ = windows.of_gpu(second, kernels, None, windows.of_syncs(second, kernels)[0])
+    again, _ = windows.of_gpu(second, windows.of_kernels(second, folder / FLOOR / RECORD, run), None)
     return floor.ladder(first.ledger, watched, second.ledger, again, lowest), []
 
 

@@ -9,28 +9,39 @@ import msgspec
 
 from floorit.analyse import footprint, gpu, limit, machine, parts, syncs, timeline, trace
 from floorit.events import Process
-from floorit.report import words
 from floorit.report.model import NO_CUDA, Missing
 from floorit.report.trained import Trained, batch, used_cuda
 from floorit.runfile import RunFile
 from floorit.stats import seconds
 
-_UNNAMED = 0.5  # calls a step that block and have no line: more of them are said to be missing
+_UNNAMED = 0.01  # of a step: calls that block for longer and have no line are said to be missing
 
 
-def of_kernels(trained: Trained, folder: Path, run: RunFile) -> trace.Trace | str:
-    """The trace of the kernel window, or why there is none."""
-    return _seen(trained, trained.process.window, "kernel window", folder, run)
+class Kernels(msgspec.Struct, frozen=True):
+    """What the kernel window saw."""
+
+    gpu: gpu.Gpu | str  # or why nothing
+    blocked: syncs.Watched = syncs.Watched()
 
 
-def of_gpu(
-    trained: Trained, seen: trace.Trace | str, vital: machine.Machine | None, blocked: syncs.Watched
-) -> tuple[gpu.Gpu | None, list[Missing]]:
+def of_kernels(trained: Trained, folder: Path, run: RunFile) -> Kernels:
+    """The GPU's work, and where the host waited for it."""
+    window = trained.process.window or {}
+    seen = _seen(trained, trained.process.window, "kernel window", folder, run)
+    if isinstance(seen, str):
+        return Kernels(seen)
+    found = gpu.examine(trained.process, trained.iterations, window, seen)
+    if isinstance(found, str):
+        return Kernels(found)
+    return Kernels(found, syncs.watched(trained.process, trained.iterations, window, seen))
+
+
+def of_gpu(trained: Trained, kernels: Kernels, vital: machine.Machine | None) -> tuple[gpu.Gpu | None, list[Missing]]:
     """The GPU's own time and power; what of it is not known, and why."""
     process = trained.process
     if not used_cuda(process):
         return None, [Missing(what="gpu", reason=NO_CUDA)]
-    found, said = seen if isinstance(seen, str) else _in_window(trained, seen), []
+    found, said = kernels.gpu, _unnamed(kernels)
     if isinstance(found, str):
         said.append(Missing(what="gpu.busy_share", reason=found))
         found = gpu.Gpu()
@@ -40,38 +51,19 @@ def of_gpu(
     drawn = use.power_watts.value if use is not None and use.power_watts is not None else None
     limit = use.power_limit_watts if use is not None else None
     known = {"memory_peak": process.memory_peak, "power_watts": drawn, "power_limit_watts": limit}
-    return msgspec.structs.replace(found, waits=blocked.seconds, **known), said
+    return msgspec.structs.replace(found, waits=kernels.blocked.seconds, **known), said
 
 
-def _in_window(trained: Trained, seen: trace.Trace) -> gpu.Gpu | str:
-    return gpu.examine(trained.process, trained.iterations, trained.process.window or {}, seen)
-
-
-def of_syncs(trained: Trained, seen: trace.Trace | str) -> tuple[syncs.Watched, list[Missing]]:
-    """Calls that block in the watched steps alone; which of them are not known, and why."""
-    window = trained.process.window or {}
-    if isinstance(seen, str):
-        unseen = Missing(what="syncs", reason=f"calls like indexing by a mask are timed in watched steps only: {seen}")
-        return syncs.Watched(), [unseen] if used_cuda(trained.process) else []
-    found = syncs.watched(trained.process, trained.iterations, window, seen)
-    if found.unnamed < _UNNAMED:
-        return found, []
-    why = _untimed(window.get("waits"))
-    spent = found.unnamed_seconds
-    most = words.PHASES[max(spent, key=lambda phase: spent[phase])]
-    said = f"{found.unnamed:.3g} more calls a step block, for {seconds(sum(spent.values()))} ({most}): {why}"
-    return found, [Missing(what="syncs", reason=said)]
-
-
-def _untimed(told: dict[str, Any] | None) -> str:
-    """Why calls that block have no line."""
-    if told is None:
-        return "the record is of an earlier version, which did not time them"
-    if "reason" in told:
-        return f"calls could not be told by their lines: {told['reason']}"
-    if told["left_out"]:
-        return f"there were {told['left_out']} calls too many to be told by their lines"
-    return "what made them is none of the functions that are timed"
+def _unnamed(kernels: Kernels) -> list[Missing]:
+    """Calls that block for longer than is worth a word, of which no line is known."""
+    blocked, step = kernels.blocked, kernels.gpu.step_seconds if isinstance(kernels.gpu, gpu.Gpu) else None
+    if step is None or blocked.unnamed_seconds < _UNNAMED * step:
+        return []
+    said = (
+        f"{blocked.unnamed:.3g} more calls a step block, for {seconds(blocked.unnamed_seconds)},"
+        " each too short to be found by a look at the stack"
+    )
+    return [Missing(what="syncs", reason=said)]
 
 
 def of_parts(trained: Trained, folder: Path, run: RunFile) -> tuple[parts.Parts | None, list[Missing]]:
