@@ -62,9 +62,7 @@ def _sync_off_applied(known: Known) -> Estimate | str:
         return said
     left_out = sum(point.seconds for point in known.syncs if point.op in _FOR_NOTHING)
     if not left_out:
-        return (
-            "no `synchronize` or `empty_cache` blocks: other calls are asked for what the program goes on with"
-        )
+        return "no `synchronize` or `empty_cache` blocks: other calls are asked for what the program goes on with"
     return gain(known.needs, Change(syncs=1 - left_out / total))
 
 
