@@ -44,6 +44,7 @@ from floorit.record.overrides import (
     store,
     streams,
 )
+from floorit.record.overrides.order import obstacle_to_torchs
 from floorit.record.patch import Patches
 from floorit.report import overrides as terminal_overrides
 
@@ -502,9 +503,9 @@ def test_batches_that_cannot_be_taken_early_without_another_order_are_not() -> N
     class Own(SequentialSampler):
         pass
 
-    assert ahead._obstacle(DataLoader(data, num_workers=1, shuffle=True)) is None
+    assert obstacle_to_torchs(DataLoader(data, num_workers=1, shuffle=True)) is None
     for loader in (DataLoader(data), DataLoader(data, num_workers=1, sampler=Own(data))):
-        assert "random numbers" in str(ahead._obstacle(loader))
+        assert "random numbers" in str(obstacle_to_torchs(loader))
 
 
 # -- what a framework does too often -------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from floorit.report import windows
 from floorit.runfile import RunFile
 from floorit.stats import Estimate
 
-MASK, CHOICE = (Place("/p/loss.py", line, "assign", "user") for line in (9, 12))
+MASK, CHOICE, ELSEWHERE = (Place("/p/loss.py", line, "assign", "user") for line in (9, 12, 30))
 
 
 class Looked(Made):
@@ -103,6 +104,47 @@ def test_a_copy_to_the_gpu_is_none() -> None:
     made = Looked().host((wire.LOSS, 10)).copy(1, 2, 0.5)
     assert isinstance(made, Looked)
     assert made.waits(0.6, 2).looked(1, MASK).watched().points == []
+
+
+def looked_at_now_and_then(seed: int) -> syncs.Watched:
+    """Twenty waits a step of 0.2 and 0.05 ms in turn, looked at every 2 ms or so: one look falls into one of 16."""
+    draw, steps, planted = random.Random(seed), 40, []
+    made = in_forward_then_loss(steps)
+    for number in range(20 * steps):
+        begin = 10 * (number // 20) + 4 + number % 20 * 0.3
+        length, place = (0.05, MASK) if number % 2 else (0.2, CHOICE)
+        made.waits(begin, begin + length)
+        planted.append((begin, begin + length, place))
+    at = 0.0
+    while at < 10 * steps:
+        at += draw.uniform(1, 3)
+        made.looked(at, next((place for begin, end, place in planted if begin < at < end), ELSEWHERE))
+    return made.watched()
+
+
+def test_short_calls_are_told_by_the_share_of_looks_that_fell_into_them() -> None:
+    runs = [looked_at_now_and_then(seed) for seed in range(20)]
+    points = [{point.line: point for point in found.points} for found in runs]
+    assert {line for of_run in points for line in of_run} == {MASK.line, CHOICE.line}
+    for place, spent in ((MASK, 0.5e-3), (CHOICE, 2e-3)):
+        of_place = [of_run[place.line] for of_run in points if place.line in of_run]
+        assert sum(p.seconds for p in of_place) / len(runs) == pytest.approx(spent, rel=0.15)
+        assert sum(p.per_step for p in of_place) / len(runs) == pytest.approx(10, rel=0.15)
+    for found in runs:  # all of it is somewhere
+        assert sum(p.seconds for p in found.points) + found.unnamed_seconds == pytest.approx(2.5e-3)
+        assert sum(p.per_step for p in found.points) + found.unnamed == pytest.approx(20)
+        assert found.unnamed_seconds < 0.3 * 2.5e-3
+
+
+def test_a_long_call_that_was_looked_at_stands_for_no_short_ones() -> None:
+    made = in_forward_then_loss(2).waits(4.5, 8).waits(14.5, 18)
+    for at in range(1, 20, 2):
+        made.looked(at, MASK)
+    for number in range(8):
+        made.waits(8.1 + number * 0.1, 8.15 + number * 0.1)
+    found = made.watched()
+    assert [point.per_step for point in found.points] == [1]
+    assert (found.unnamed, found.unnamed_seconds) == (4, pytest.approx(0.2e-3))
 
 
 def test_calls_that_no_look_fell_into_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
