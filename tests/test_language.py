@@ -41,8 +41,8 @@ FIGURE = re.compile(r"\d[\d.,]*")
 # Words that are the same in every language: codes, values, names of kernels' settings, and of the scripts' own parts.
 VERBATIM = frozenset(
     "accumulate accumulation amp area augmented autocast batch bytes cache checkpoint comm compile cubic eval false"
-    " filtered forward fused gpu healthy high highest item launch launcher linear main nearest note off oversubscribed"
-    " persistent pin prefetch rate recompute save shuffle sync train true"
+    " filtered forward fused gpu healthy high highest item launch launcher linear main nearest nonzero note off"
+    " oversubscribed persistent pin prefetch rate recompute save shuffle sync train true"
     " True False unattributed watts workers Workers".split()
 )
 

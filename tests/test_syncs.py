@@ -128,12 +128,27 @@ def test_short_calls_are_told_by_the_share_of_looks_that_fell_into_them() -> Non
     assert {line for of_run in points for line in of_run} == {MASK.line, CHOICE.line}
     for place, spent in ((MASK, 0.5e-3), (CHOICE, 2e-3)):
         of_place = [of_run[place.line] for of_run in points if place.line in of_run]
-        assert sum(p.seconds for p in of_place) / len(runs) == pytest.approx(spent, rel=0.15)
-        assert sum(p.per_step for p in of_place) / len(runs) == pytest.approx(10, rel=0.15)
+        assert 0.75 < sum(p.seconds for p in of_place) / len(runs) / spent < 1.05  # the rest is said to be unknown
+        assert 0.75 < sum(p.per_step for p in of_place) / len(runs) / 10 < 1.05
     for found in runs:  # all of it is somewhere
         assert sum(p.seconds for p in found.points) + found.unnamed_seconds == pytest.approx(2.5e-3)
         assert sum(p.per_step for p in found.points) + found.unnamed == pytest.approx(20)
         assert found.unnamed_seconds < 0.3 * 2.5e-3
+
+
+def test_what_was_looked_at_in_one_step_is_known_of_the_others() -> None:
+    """The second wait of a step is where it is in each; of the third, looks say this and that."""
+    made = in_forward_then_loss(steps=4)
+    for step in range(4):
+        for number in range(4):
+            made.waits(10 * step + 5 + number, 10 * step + 5.1 + number)
+    for at, place in ((5.05, MASK), (16.05, CHOICE), (7.05, MASK), (17.05, CHOICE), (28.05, ELSEWHERE)):
+        made.looked(at, place)
+    for number in range(1000):  # so often that a look stands for no other call
+        made.looked(0.001 * number, ELSEWHERE)
+    found = made.watched()
+    assert {point.line: point.per_step for point in found.points} == {9: 1.25, 12: 1.25, 30: 1.0}
+    assert found.unnamed == 0.5
 
 
 def test_a_long_call_that_was_looked_at_stands_for_no_short_ones() -> None:

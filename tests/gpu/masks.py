@@ -20,7 +20,7 @@ def busy(h):
 
 
 def timed(name, began):
-    times.setdefault(name, []).append(time.perf_counter() - began)
+    times.setdefault(name, []).append((began, time.perf_counter() - began))
 
 
 def step():
@@ -47,7 +47,9 @@ def step():
     timed("assign", t)
     plain = h[rows].mean() + h[:4].mean() + torch.where(h > 0, h, -h).mean()
     loss = chosen.mean() + most.mean() + plain + changed.mean() + kinds.float().mean() * 0 + h.mean()
-    loss.backward()
+    t = time.perf_counter()
+    loss.backward()  # waits: backward
+    timed("backward", t)
     optimizer.step()
     optimizer.zero_grad()
     return loss

@@ -73,6 +73,11 @@ class Wait(msgspec.Struct, frozen=True):
     phase: str
     call: str
 
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return (self.end - self.begin) * 1e-9
+
 
 def waits(spans: list[Span], calls: Events, work: Events) -> list[Wait]:
     """Those of training itself, in phases in which the host is there to give the GPU work.

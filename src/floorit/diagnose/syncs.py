@@ -11,6 +11,7 @@ from floorit.stats import seconds
 
 _MOST_LINES = 3
 _WORTH_A_LINE = 0.05  # of the blocked time
+_ASKED = ("backward", "recompute")  # phases that do what lines of the forward pass lead to
 
 
 def find(facts: Facts, points: list[SyncPoint]) -> list[Finding]:
@@ -32,6 +33,9 @@ def find(facts: Facts, points: list[SyncPoint]) -> list[Finding]:
             f"{seconds(facts.needs.waits)} of it is part of other phases: calls that wait although no number is asked"
             " for, as to index by a mask, where torch must know how many elements are chosen"
         )
+    again = sum(point.seconds for point in points if point.phase in _ASKED)
+    if again:
+        said.append(f"{seconds(again)} of it in the backward pass, which waits for what such a call has chosen, too")
     if idle is not None:
         lost = idle.get("sync", 0.0)
         said.append(
@@ -50,9 +54,9 @@ def find(facts: Facts, points: list[SyncPoint]) -> list[Finding]:
 
 
 def _lines(points: list[SyncPoint]) -> list[Line]:
-    """The calls that block longest; each is known, not only looked at now and then."""
+    """The calls that block longest; those of the backward pass last, which waits for what others have asked of it."""
     total = sum(point.seconds for point in points)
-    longest = sorted(points, key=lambda point: -point.seconds)[:_MOST_LINES]
+    longest = sorted(points, key=lambda point: (point.phase in _ASKED, -point.seconds))[:_MOST_LINES]
     return [
         Line(file=point.file, line=point.line, function=point.function, share=point.seconds / total, inside=point.op)
         for point in longest

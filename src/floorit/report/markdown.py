@@ -111,7 +111,7 @@ def _of_machine(machine: Environment) -> list[tuple[str, str | None]]:
     cores = f", {several(machine.cores, 'core')}" if machine.cores is not None else ""
     return [
         ("GPU", ", ".join(gpus) or "none"),
-        ("CPU", f"{machine.cpu or 'unknown'}{cores}"),
+        ("CPU", f"{machine.cpu}{cores}" if machine.cpu else f"unknown{cores}"),
         ("memory", size(machine.memory)),
         ("versions", ", ".join(versions)),
     ]
@@ -267,13 +267,18 @@ def _memory(memory: Memory | None) -> str:
     if memory is None:
         return ""
     rows = [(what, size(row.bytes), f"{row.share:.1%}", most) for what, row, most in of_memory.rows(memory)]
-    peak = ("**at the peak**", f"**{size(memory.peak)}**", "100%", "; ".join(of_memory.of_peak(memory)[1:]))
+    peak = (
+        Code(f"**{said('at the peak')}**"),
+        f"**{size(memory.peak)}**",
+        "100%",
+        "; ".join(of_memory.of_peak(memory)[1:]),
+    )
     return table(("what", "bytes", "share", "most of it"), [*rows, peak], right=(1, 2))
 
 
 def _of_memory(memory: Memory | None) -> str:
     lines = [*of_memory.of_device(memory), *of_memory.of_changes(memory)] if memory is not None else []
-    return "\n".join(f"- {line}" for line in lines)
+    return "\n".join(f"- {said(line)}" for line in lines)
 
 
 def _known_milli(value: float | None) -> str:

@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from floorit.analyse.footprint import Effect, Memory, Share
+from floorit.analyse.footprint import REST, Effect, Memory, PartBytes, Share
 from floorit.report.words import PHASES, several, size
 
 KINDS = {
@@ -66,8 +66,12 @@ def _most(memory: Memory, row: Share) -> str:
     """Of activations the parts that keep most, of what is held the types of number."""
     if row.what == "activations":
         most = memory.activations[:MOST_PARTS]
-        return ", ".join(f"{part.name} {size(part.bytes)}" for part in most)
+        return ", ".join(map(_part, most))
     return ", ".join(row.dtypes) if row.dtypes else ""
+
+
+def _part(part: PartBytes) -> str:
+    return f"the rest {size(part.bytes)}" if part.name == REST else f"{part.name} {size(part.bytes)}"
 
 
 def of_peak(memory: Memory) -> list[str]:
