@@ -234,9 +234,9 @@ def made_in(report):
 
 
 def newest(records):
-    """The last report of each run, by its case and name, for each machine, whose key follows the date of a folder."""
+    """The last report of each run (rounds.json is none), by its case and name, for each machine, whose key follows the date of a folder."""
     found = {}
-    for path in sorted(records.glob("*/*/*.json")):
+    for path in sorted(records.glob("*/*/*-*.json")):
         folder, case = path.parts[-3:-1]
         found.setdefault(folder[_DATE + 1 :], {})[case, path.name] = path
     return found
