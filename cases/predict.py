@@ -109,17 +109,18 @@ def predicted(reports, machine):
     """All faults of a machine's records that were measured."""
     for case in sorted({case for case, _ in reports}):
         known = truth.load(ROOT / "cases" / case)
-        shipped = read(reports[case, SHIPPED])
+        shipped = read(reports[case, SHIPPED]) if (case, SHIPPED) in reports else None
         for fault in known.faults:
             without = reports.get((case, f"without-{fault.name}.json"))
             measured = known.measured[machine].faults.get(fault.name)
-            if measured is not None and without is not None:
+            if measured is None:
+                continue
+            said, alone, how = None, None, "no report was kept"
+            if shipped is not None and without is not None:
                 said, how = prediction(shipped, read(without), case, fault)
                 alone = said if fault.fix else from_lines(shipped, None, known_of(shipped), case, fault)[0]
-                gained = measured.speedup
-                yield Row(
-                    case=case, machine=machine, fault=fault, predicted=said, alone=alone, how=how, measured=gained
-                )
+            gained = measured.speedup
+            yield Row(case=case, machine=machine, fault=fault, predicted=said, alone=alone, how=how, measured=gained)
 
 
 def read(path):
@@ -234,9 +235,9 @@ def made_in(report):
 
 
 def newest(records):
-    """The last report of each run (rounds.json is none), by its case and name, for each machine, whose key follows the date of a folder."""
+    """The last report of each run, by its case and name, for each machine, whose key follows the date of a folder."""
     found = {}
-    for path in sorted(records.glob("*/*/*-*.json")):
+    for path in sorted(records.glob("*/*/*.json")):
         folder, case = path.parts[-3:-1]
         found.setdefault(folder[_DATE + 1 :], {})[case, path.name] = path
     return found
@@ -259,7 +260,7 @@ def markdown(rows, records):
         summary("all", said),
         *(
             summary(machine, [r for r in said if r.machine == machine])
-            for machine in dict.fromkeys(r.machine for r in rows)
+            for machine in dict.fromkeys(r.machine for r in said)
         ),
         *unpredicted(rows),
         summary("measured twice or more", [r for r in said if r.measured.n > 1]),
@@ -297,7 +298,7 @@ def summary(name, rows):
 
 def unpredicted(rows):
     """Gains that were measured and of which nothing was said, and the errors of what the report says alone."""
-    for machine in dict.fromkeys(row.machine for row in rows):
+    for machine in dict.fromkeys(row.machine for row in rows if row.alone is not None):
         of_machine = [row for row in rows if row.machine == machine]
         unsaid = [row for row in of_machine if row.predicted is None and row.measured.value >= WORTH]
         errors = [abs(row.alone.value / row.measured.value - 1) for row in of_machine if row.alone is not None]
