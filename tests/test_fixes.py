@@ -202,12 +202,23 @@ def test_a_fix_gains_what_its_mechanism_says(code: str, of: Known, least: float,
     assert found.low <= found.value <= found.high
 
 
+FED = CPU.but(batch=0.02, workers=2)
+
+
+def untimed(program: Program) -> Known:
+    """A program that ended before a batch of its workers was timed."""
+    seen = known(program)
+    return msgspec.structs.replace(seen, needs=msgspec.structs.replace(seen.needs, loader=None))
+
+
 FULL = {"memory_peak": 70 * GIB, "gpu_memory": 80 * GIB}
 REASONS = [
     ("workers", known(CPU), "nothing to win"),
     ("workers", known(STARVED.but(cores=2)), "the cores are taken: 2 workers and the loop on 2"),
     ("workers", known(CPU.but(batch=0.037, cores=1)), "no core free"),
     ("workers", msgspec.structs.replace(known(CPU), workers=None), "no DataLoader"),
+    ("workers", untimed(STARVED), "was not seen"),
+    ("prefetch", untimed(FED), "nothing to win"),
     ("prefetch", known(STARVED), "100% busy"),
     ("prefetch", known(CPU.but(batch=0.037)), "without workers"),
     ("prefetch", known(STARVED, loader={**READY, "busy_share": 0.1}), "3.9 of at most 4 batches are ready"),

@@ -26,6 +26,7 @@ _WHOLE = 0.05  # that pictures a sample may differ from a whole number by
 _BITS = re.compile(r"\d+$")
 _READ = ("reading", "decoding")  # operations whose results are kept by `decode-cache`, applied from outside
 _GIVEN = ("cv2.imread", "numpy.load")  # of these, those that give an array which can be compared with what is kept
+_UNSEEN = "how long a batch takes to make was not seen: train longer"
 # One thread for OpenCV and OpenMP in each worker, where they crowded the cores: 0.232 to 0.213 s (mmdetection#6867).
 _FEWER_THREADS = 0.232 / 0.213
 
@@ -33,10 +34,10 @@ _FEWER_THREADS = 0.232 / 0.213
 def _hungry(known: Known) -> str | None:
     """Why the loader's pace does not matter, if it does not."""
     needs, workers = known.needs, known.workers
-    if workers is None or needs.loader is None:
+    if workers is None:
         return NO_LOADER
     if needs.starved:
-        return None
+        return None if needs.loader is not None else _UNSEEN
     if workers.always_ready:
         ready = f"{workers.queue_mean:.1f} of at most {workers.most_ahead} batches are ready when one is wanted"
         return f"{ready}: none is made too late"
