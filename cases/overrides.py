@@ -110,7 +110,7 @@ def parse(parser):
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep what is run there, to go on with or to look at")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the table there instead of printing it")
     options = parser.parse_args()
-    options.cases = options.cases or list(demo.NAMES)
+    options.cases = options.cases or ([] if getattr(options, "program", None) else list(demo.NAMES))
     for name in options.cases:
         if name not in demo.NAMES:
             parser.error(f"there is no case {name!r}; there are {', '.join(demo.NAMES)}")
@@ -226,9 +226,7 @@ def markdown(rows):
     lines = [
         f"# Fixes applied from outside, {time.strftime('%Y-%m-%d', time.gmtime())}",
         "",
-        f"Command: `python {shlex.join(['cases/overrides.py', *sys.argv[1:]])}`  ",
-        f"Machine: {platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} of {os.cpu_count()}"
-        f" cores, Python {platform.python_version()}; {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}",
+        *how_it_ran("cases/overrides.py"),
         "",
         f"More than {REACHED:.0%} behind the switch: {', '.join(short) or 'none'}.",
         "",
@@ -238,6 +236,15 @@ def markdown(rows):
         *map(line, rows),
     ]
     return "\n".join(lines) + "\n"
+
+
+def how_it_ran(script):
+    """By which command, on what, and when."""
+    return [
+        f"Command: `python {shlex.join([script, *sys.argv[1:]])}`  ",
+        f"Machine: {platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} of {os.cpu_count()}"
+        f" cores, Python {platform.python_version()}; {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}",
+    ]
 
 
 def line(row):

@@ -7,14 +7,11 @@ Speeds are by the program's own timer, within each round. At last the tuned prog
 
 import argparse
 import json
-import platform
 import random
-import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,7 +19,7 @@ sys.path.insert(0, str(ROOT / "src"))
 
 import msgspec  # noqa: E402
 import numpy as np  # noqa: E402
-from overrides import APPLIED, PARTLY, environment, interval, parse, say  # noqa: E402
+from overrides import APPLIED, PARTLY, environment, how_it_ran, interval, parse, say  # noqa: E402
 
 from floorit import demo, recipe, stats, truth  # noqa: E402
 from floorit.fixes import asked  # noqa: E402
@@ -204,10 +201,8 @@ def compared(rounds, arm):
 
 
 def markdown(rows):
-    ran_at = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     lines = [
-        f"Command: `python {shlex.join(['cases/tune.py', *sys.argv[1:]])}`  ",
-        f"Machine: {platform.processor() or platform.machine()}, Python {platform.python_version()}; {ran_at}",
+        *how_it_ran("cases/tune.py"),
         "",
         f"| case | kept | proven | of the way to its floor (aim: {WANTED:.0%}) | tuned | patched | its switches"
         " | results | further steps | remarks |",
