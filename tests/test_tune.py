@@ -16,6 +16,7 @@ from conftest import FLOORIT, PYTHON, clean_environment
 
 from floorit import cli, recipe
 from floorit.analyse.job import START
+from floorit.declared import Control
 from floorit.errors import OutputError, RanOut, TrialError, UsageError
 from floorit.fixes import asked
 from floorit.fixes.fix import Fix
@@ -25,6 +26,7 @@ from floorit.stats import Estimate
 from floorit.trial import attempt, guard, verdict
 from floorit.trial.trial import Trial
 from floorit.tune import candidates, patch, probing, search, sizes, table, tuning
+from floorit.turning import Turned
 
 COMMAND = ["train.py"]
 RUN = 10.0  # seconds of one
@@ -88,7 +90,7 @@ class World:
         gain = self.true.get(code, 1.0)
         return gain(on) if callable(gain) else gain
 
-    def attempt(self, terms, arms, folder, stream, choose=None, predicted=attempt.predict):
+    def attempt(self, terms, arms, folder, stream, choose=None, predicted=attempt.predict, settings=None):
         number = len(self.stages) + 1
         if self.fails_at == number:
             raise TrialError("the program as it is did not run well")
@@ -147,7 +149,12 @@ class World:
 
 
 class Seen(set):
-    """What is known of a run: the fixes in force in it."""
+    """What is known of a run: the fixes in force in it. None of them is a setting of the program's own."""
+
+    framework = None
+
+    def controls_of(self, fix: Fix) -> list[Control]:
+        return []
 
     def setting(self, name: str) -> Any:
         return 8 if name == "batch_size" else None
@@ -247,7 +254,7 @@ def test_what_helps_is_kept_one_after_the_other_and_proven_together(world, tmp_p
     assert result.proof.speedup.value == pytest.approx(1.5 * 1.1)
     assert result.stopped.startswith("nothing that can be applied")
     assert result.job == tuning.Job(before=100.0, after=pytest.approx(10 + 90 / 1.65))
-    assert recipe.read(tmp_path / recipe.NAME) == {"workers": 2, "pin": True}
+    assert recipe.read(tmp_path / recipe.NAME).fixes == {"workers": 2, "pin": True}
     assert json.loads((tmp_path / tuning.NAME).read_text())["proof"]["verdict"] == "faster"
     assert "floorit run --with floorit.toml train.py" in drawn(result)
 
@@ -261,7 +268,7 @@ def test_where_all_of_it_fails_its_proof_what_was_proven_is_kept(world, tmp_path
     assert [fix.code for fix in result.stack] == ["workers"]
     assert result.is_proven
     assert result.proof.speedup.value == pytest.approx(1.5)
-    assert recipe.read(tmp_path / recipe.NAME) == {"workers": 2}
+    assert recipe.read(tmp_path / recipe.NAME).fixes == {"workers": 2}
 
 
 def test_how_much_of_the_way_to_its_floor_is_gone(world, tmp_path):
@@ -313,7 +320,7 @@ def test_what_became_useless_is_taken_out_again(world, tmp_path):
     assert world.stages[-1] == ([], ["decode-cache=on workers=2", "workers=2"])
     assert [fix.code for fix in result.stack] == ["workers"]
     assert result.is_proven
-    assert recipe.read(tmp_path / recipe.NAME) == {"workers": 2}
+    assert recipe.read(tmp_path / recipe.NAME).fixes == {"workers": 2}
 
 
 def test_where_nothing_should_help_one_run_says_so(world, tmp_path):
@@ -625,7 +632,7 @@ def test_a_size_can_be_the_programs_own_argument(world, tmp_path, monkeypatch):
     result = tuned(tmp_path, goal="speed", **own_words)
     assert ["train.py", "--bs", "64", "--epochs", "64"] in seen
     assert {fix.code: fix.value for fix in result.stack} == {"pin": True, "batch": 64}
-    assert recipe.read(tmp_path / recipe.NAME) == {"pin": True}
+    assert recipe.read(tmp_path / recipe.NAME).fixes == {"pin": True}
     assert "train.py --bs 64 --epochs 64" in drawn(result).replace("\n", " ")
 
 
@@ -658,13 +665,45 @@ def test_what_only_lacks_room_is_predicted_with_what_makes_it(world, tmp_path):
 # -- floorit.toml -----------------------------------------------------------------------------------------------------
 
 
-def test_a_recipe_is_read_as_it_was_written(tmp_path):
-    fixes = asked.parse(["workers=2", "amp=bf16", "anomaly=off", "batch=x2"])
-    recipe.write(tmp_path / "floorit.toml", fixes, ["faster\nby much"])
-    assert recipe.read(tmp_path / "floorit.toml") == fixes
+def test_a_recipe_is_read_as_it_was_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own = ["eval-every=4", "log-every=4", "from-batch=on"]
+    fixes = asked.parse(["workers=2", "amp=bf16", "anomaly=off", "batch=x2", *own])
+    typed = Control(name="eval_every", value=2, file="", line=0, option="--eval-every")
+    inside = Control(name="data.held", value=False, file=str(tmp_path / "c.yaml"), line=3)
+    outside = Control(name="", value=5, file="/elsewhere/train.py", line=12)
+    written = recipe.Recipe(
+        fixes=fixes,
+        settings=[
+            Turned(code="eval-every", control=typed, value=8),
+            Turned(code="from-batch", control=inside, value=True),
+            Turned(code="log-every", control=outside, value=20),
+        ],
+    )
+    recipe.write(tmp_path / "floorit.toml", written, ["faster\nby much"])
+    assert 'file = "c.yaml"' in (tmp_path / "floorit.toml").read_text()  # a project is moved, and is on another machine
+    assert recipe.read(tmp_path / "floorit.toml") == written
+    assert {*written.applied} == {"workers", "amp", "anomaly", "batch"}
 
 
-@pytest.mark.parametrize("text", ["[fixes]\nwokers = 2", "workers = 2", "[fixes", "[fixes]\nworkers = 'many'"])
+def test_what_is_typed_besides_outdoes_a_setting_of_a_recipe():
+    own = Turned(code="eval-every", control=Control(name="n", value=2, file="f", line=1), value=8)
+    found = recipe.Recipe(fixes={"eval-every": 4, "pin": True}, settings=[own]).but({"eval-every": 2})
+    assert found == recipe.Recipe(fixes={"eval-every": 2, "pin": True})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[fixes]\nwokers = 2",
+        "workers = 2",
+        "[fixes",
+        "[fixes]\nworkers = 'many'",
+        "[fixes]\n[settings]\nname = 'x'",
+        "[fixes]\n[[settings]]\nname = 'x'",
+        "[fixes]\nworkers = 2\n[[settings]]\nfix = 'eval-every'\nwas = 1\nvalue = 2",
+    ],
+)
 def test_a_recipe_that_makes_no_sense_is_refused(tmp_path, text):
     (tmp_path / "f.toml").write_text(text)
     with pytest.raises(UsageError):

@@ -1,4 +1,4 @@
-"""Starts a command so that nothing it writes reaches the files that are there: a script of its own, run by `launch`.
+"""Starts a command among files that it can't change, or that are not all as they are: a script, run by `launch`.
 
 `overlay`: a mount namespace in which every file system that can be written is covered by one in memory. The command
 finds its files, and what it writes it can read back; all of it is gone when it ends. Whatever cannot be covered is made
@@ -6,6 +6,8 @@ read-only. Needs no rights where unprivileged user namespaces are allowed.
 
 `guard`: the kernel (Landlock) refuses the command and its children every write outside of the folders named. It
 is for where namespaces are not allowed, as in most containers; the recorder then redirects what Python opens.
+
+`shown`: a mount namespace in which only some files are others; what the command writes, it writes.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
+import shutil
 import signal
 import struct
 import sys
@@ -20,7 +23,7 @@ from collections.abc import Iterator
 
 REFUSED = 125  # exit code where it cannot be done here
 NOT_FOUND = 127
-OVERLAY, GUARD = "overlay", "guard"
+OVERLAY, GUARD, SHOWN = "overlay", "guard", "shown"
 
 _NEW_MOUNTS, _NEW_USER = 0x20000, 0x10000000
 _READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 32, 4096, 16384, 1 << 18
@@ -36,16 +39,19 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def main() -> int:
     """Set it up, then become the command."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("how", choices=(OVERLAY, GUARD))
+    parser.add_argument("how", choices=(OVERLAY, GUARD, SHOWN))
     parser.add_argument("--keep", action="append", default=[], help="a folder that really is written to")
-    parser.add_argument("--scratch", required=True, help="an empty folder, for `overlay`")
-    parser.add_argument("--memory", type=int, required=True, help="bytes that may be written, for `overlay`")
+    parser.add_argument("--scratch", help="an empty folder, for `overlay`")
+    parser.add_argument("--memory", type=int, help="bytes that may be written, for `overlay`")
+    parser.add_argument("--show", nargs=2, action="append", default=[], help="a file, and where it is to be found")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="after --; without one it is only tried")
     given = parser.parse_args()
     command = given.command[1:] if given.command[:1] == ["--"] else given.command  # some versions drop it
     try:
         if given.how == OVERLAY:
-            overlay(given.scratch, given.keep, given.memory)
+            overlay(given.scratch, given.keep, given.memory, given.show)
+        elif given.how == SHOWN:
+            shown(given.show)
         else:
             guard(given.keep)
     except OSError as error:
@@ -53,7 +59,8 @@ def main() -> int:
         return REFUSED
     if not command:
         return 0
-    _call("prctl", _DIES_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+    if given.how != SHOWN:  # the others are runs of ours, this one is the user's
+        _call("prctl", _DIES_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
     try:
         os.execvp(command[0], command)
     except OSError as error:
@@ -72,8 +79,8 @@ def _call(name: str, *arguments: object) -> int:
 # -- covering --------------------------------------------------------------------------------------------------------
 
 
-def overlay(scratch: str, keep: list[str], memory: int) -> None:
-    """Cover all that can be written, and go on living below the cover."""
+def overlay(scratch: str, keep: list[str], memory: int, show: list[list[str]]) -> None:
+    """Cover all that can be written, and go on living below the cover, on which some files are others."""
     folder = os.getcwd()
     mounts = list(_mounts())
     _leave_namespace()
@@ -93,6 +100,9 @@ def overlay(scratch: str, keep: list[str], memory: int) -> None:
             if _is_in(folder, (path,)):
                 raise  # a program that can write nothing where it works would only fail
             _show_read_only(path, root + path)
+    for file, path in show:
+        os.makedirs(os.path.dirname(root + path), exist_ok=True)
+        shutil.copy2(file, root + path)  # with its time, by which it is known again
     for path in keep:
         _mount(path, root + path, None, _BIND)
     os.chroot(root)
@@ -159,6 +169,17 @@ def _show_read_only(path: str, target: str) -> None:
     flags = os.statvfs(target).f_flag
     lasting = sum(given for told, given in _LASTING.items() if flags & told)
     _mount("none", target, None, _REMOUNT | _BIND | _READ_ONLY | lasting)
+
+
+# -- showing ---------------------------------------------------------------------------------------------------------
+
+
+def shown(show: list[list[str]]) -> None:
+    """Put files over others, for this process and those that it starts."""
+    _leave_namespace()
+    _mount("none", "/", None, _RECURSIVE | _PRIVATE)
+    for file, path in show:
+        _mount(file, path, None, _BIND)
 
 
 # -- guarding --------------------------------------------------------------------------------------------------------

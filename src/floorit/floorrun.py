@@ -6,7 +6,9 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -65,8 +67,19 @@ def _lengths(process: Process) -> dict[str, int]:
     return longest
 
 
-def run(command: list[str], folder: Path, trained: Trained, *, window: bool, more: dict[str, str]) -> FloorRun:
-    """Run it, with `more` in its environment; the record is in FLOOR. Whatever happens here, the first run stands."""
+def run(
+    command: list[str],
+    folder: Path,
+    trained: Trained,
+    *,
+    window: bool,
+    more: dict[str, str],
+    shown: Mapping[str, Path] = MappingProxyType({}),
+) -> FloorRun:
+    """Run it, with `more` in its environment, and files `shown` in place of others; the record is in FLOOR.
+
+    Whatever happens here, the first run stands.
+    """
     own = (folder / FLOOR).absolute()
     try:
         launch.make_record(own)
@@ -75,7 +88,9 @@ def run(command: list[str], folder: Path, trained: Trained, *, window: bool, mor
     with sandbox(own) as kept:
         if kept is None:
             return FloorRun(reason="this system offers no way to keep what it writes away from your files")
-        return _run(command, own, trained, kept, window, more)
+        if shown and not kept.can_show:
+            return FloorRun(reason="this system offers no way to show it other settings while its writes are kept away")
+        return _run(kept.around(command, shown), own, trained, kept, window, more)
 
 
 def _run(
@@ -94,7 +109,7 @@ def _run(
     environ = {wire.REPLAY: json.dumps(plan), "WANDB_MODE": "disabled", **kept.environ, **more}
     said = own / "output.txt"
     with said.open("wb") as output:
-        code, seconds = launch.run(kept.around(command), own / RECORD, watch, output=output.fileno(), more=environ)
+        code, seconds = launch.run(command, own / RECORD, watch, output=output.fileno(), more=environ)
     watcher.close()
     trace.shrink(own / RECORD)
     if code:

@@ -131,7 +131,7 @@ def _promised(fix: FixAdvice) -> float:
 def _advice(fix: Fix, said: Estimate, finding: Finding, known: Known) -> FixAdvice:
     applied = _applied(fix, said, known)
     habit, memory = known.habit(fix.habit), fix.memory_taken(known)
-    controls = habit.controls if habit is not None else (known.controls or {}).get(fix.code, [])
+    controls = known.controls_of(fix)
     is_in_code = fix.by_setting and applied is None and not controls and known.controls is not None
     return FixAdvice(
         code=fix.code,
@@ -153,10 +153,12 @@ def _advice(fix: Fix, said: Estimate, finding: Finding, known: Known) -> FixAdvi
 
 def _applied(fix: Fix, said: Estimate, known: Known) -> Estimate | None:
     """What it gains from outside, as `try` foretells it; None where it cannot be applied, or would gain nothing so."""
-    if fix.takes is None or fix.predict_applied is None:
-        return said if fix.takes is not None else None
-    applied = fix.foretell(known)
-    if isinstance(applied, str) or applied.value <= CLAIMED:
+    applied = fix.foretell(known) if fix.takes is not None else None
+    if applied is None or isinstance(applied, str):
+        return None
+    if fix.predict_applied is None:
+        return said
+    if applied.value <= CLAIMED:
         return None
     return msgspec.structs.replace(applied, high=min(applied.high, said.high)) if applied.value < said.value else said
 

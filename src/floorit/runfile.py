@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from floorit.analyse.alternatives import Measured
+from floorit.analyse.overrides import Override
 from floorit.declared import Control, Told
 from floorit.errors import RecordError
 from floorit.events import Headroom, Rates, Usage
@@ -38,6 +39,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     environment: Environment
     window: bool = True  # whether the kernel window was wished for
     fixes: dict[str, bool | int | float | str | None] = {}  # code -> value, applied as overrides
+    turned: list[Override] = []  # fixes that are settings of the program's own
     warmup: int | None = None  # steps at the start that the user wants left out; None: found out
     stopped: bool = False  # whether it was ended early, as --steps wishes
     exit_code: int | None = None

@@ -1,11 +1,12 @@
-"""A command whose writes are kept from the user's files: which way works here, and how it is started (see `apart`)."""
+"""A command whose writes are kept away, or that is shown other files: which way works here, and how (see `apart`)."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,9 +44,14 @@ class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
         """Where writes are refused, temporary files have a place all the same."""
         return {"TMPDIR": self.scratch} if self.refuses else {}
 
-    def around(self, command: list[str]) -> list[str]:
-        """The command that runs `command` in it."""
-        return [*_words(self.way, self.kept, self.scratch), "--", *command]
+    @property
+    def can_show(self) -> bool:
+        """Whether a file can be another one to the command."""
+        return self.way == apart.OVERLAY
+
+    def around(self, command: list[str], shown: Mapping[str, Path] | None = None) -> list[str]:
+        """The command that runs `command` in it; at each of these paths it finds that file."""
+        return [*_words(self.way, self.kept, self.scratch, _shown(shown or {})), "--", *command]
 
 
 @contextmanager
@@ -57,13 +63,43 @@ def sandbox(kept: Path) -> Iterator[Sandbox | None]:
         yield None if way is None else Sandbox(way=way, kept=kept, scratch=scratch)
 
 
-def _words(way: str, kept: Path, scratch: str) -> list[str]:
+def can_show() -> bool:
+    """Whether a command can be shown other files where nothing else is kept from it."""
+    return _succeeds(_showing({}))
+
+
+def showing(command: list[str], shown: Mapping[str, Path]) -> list[str]:
+    """The command that runs `command` where it finds that file at each of these paths, and all else as it is."""
+    return [*_showing(shown), "--", *command]
+
+
+def write(texts: Mapping[str, str], folder: Path) -> dict[str, Path]:
+    """The texts of files, in files to be shown in their places."""
+    files = {path: folder / str(number) / Path(path).name for number, path in enumerate(texts)}
+    for path, file in files.items():
+        file.parent.mkdir(parents=True)
+        file.write_text(texts[path], encoding="utf-8", newline="")
+    return files
+
+
+def _shown(files: Mapping[str, Path]) -> list[str]:
+    return [word for path, file in files.items() for word in ("--show", str(file), os.path.realpath(path))]
+
+
+def _showing(files: Mapping[str, Path]) -> list[str]:
+    return [sys.executable, apart.__file__, *_shown(files), apart.SHOWN]
+
+
+def _words(way: str, kept: Path, scratch: str, more: Sequence[str] = ()) -> list[str]:
     memory = int(MEMORY_SHARE * psutil.virtual_memory().available)
     folders = (str(kept), scratch) if way == apart.GUARD else (str(kept),)
     keep = [word for folder in folders for word in ("--keep", folder)]
-    return [sys.executable, apart.__file__, *keep, "--scratch", scratch, "--memory", str(memory), way]
+    return [sys.executable, apart.__file__, *keep, "--scratch", scratch, "--memory", str(memory), *more, way]
 
 
 def _works(way: str, kept: Path, scratch: str) -> bool:
-    tried = subprocess.run(_words(way, kept, scratch), capture_output=True, check=False)
-    return tried.returncode == 0
+    return _succeeds(_words(way, kept, scratch))
+
+
+def _succeeds(words: list[str]) -> bool:
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0

@@ -14,16 +14,16 @@ _WORST_FIRST = (FAILED_OVERRIDE, IN_FORCE, NOT_MET)
 
 
 class Override(msgspec.Struct, frozen=True, kw_only=True):
-    """One fix, applied from outside."""
+    """One fix, applied from outside, or by a setting of the program's own."""
 
     code: str
     value: bool | int | float | str | None
     state: str  # in force; not met: the program never did what it would change; failed
     reason: str | None  # why it failed or was not met, where that is known; or what else is to be known of it
-    acted: int  # how often it changed something; what a process that was killed did last is not in it
-    opposed: bool  # whether the program itself asks for something else
-    asked: Any  # the value it asks for
-    asked_at: Place | None
+    acted: int = 0  # how often it changed something; what a process that was killed did last is not in it
+    opposed: bool = False  # whether the program itself asks for something else
+    asked: Any = None  # the value it asks for
+    asked_at: Place | None = None
 
 
 def find(fixes: dict[str, Any], processes: Iterable[Process], workers: Iterable[Process]) -> list[Override]:

@@ -36,3 +36,12 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     line: int  # 0: it was given on the command line
     option: str = ""  # of the command line, that the value is given by, or is the default of
+
+    def turned(self, value: Value) -> Value:
+        """What a fix of that value makes of it: of a switch the other way, of a number so many times as many; None
+        where that is not told."""
+        if isinstance(self.value, bool) and isinstance(value, bool):
+            return not self.value
+        if isinstance(self.value, bool | float | str) or isinstance(value, bool | float | str):
+            return None
+        return self.value * value if self.value is not None and value is not None and self.value > 0 else None

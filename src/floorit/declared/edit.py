@@ -19,8 +19,9 @@ _SWITCHES = (("true", "false"), ("yes", "no"), ("on", "off"), ("1", "0"))
 _LINE = re.compile(r"(?P<key>\s*[\w.\"' -]+?\s*[=:]\s*)(?P<value>\"[^\"]*\"|'[^']*'|[^#;\s]+)")
 
 
-def with_value(text: str, suffix: str, line: int, setting: str, value: Value) -> str | None:
-    """The text with another value for the entry of a line that means a setting; None where that cannot be done.
+def with_value(text: str, suffix: str, line: int, setting: str, value: Value, was: Value = None) -> str | None:
+    """The text with another value for the entry of a line that means a setting, or is called so; None where that cannot
+    be done, or where its value is not what it `was`.
 
     It is read again afterwards: the entry must be the only one that differs.
     """
@@ -32,14 +33,19 @@ def with_value(text: str, suffix: str, line: int, setting: str, value: Value) ->
         after = entries(made, suffix)
     except (StopIteration, Unreadable):
         return None
+    if was is not None and before[at].value != was:
+        return None
     others = [one for i, one in enumerate(after) if i != at]
     is_right = len(after) == len(before) and after[at].value == value and after[at].key == before[at].key
     return made if is_right and others == [one for i, one in enumerate(before) if i != at] else None
 
 
 def _is_meant(entry: Entry, line: int, setting: str) -> bool:
+    """Whether it is an entry of that line, and means that setting or is called so."""
+    if entry.line != line or entry.holds_more:
+        return False
     meant = meaning(entry.key)
-    return entry.line == line and meant is not None and meant[0] == setting and not entry.holds_more
+    return (meant is not None and meant[0] == setting) or f".{entry.key}".endswith(f".{setting}")
 
 
 def _places(text: str, suffix: str, line: int, key: str) -> Iterator[tuple[int, int]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from floorit.declared import By, Declaration, Told, Value
@@ -17,8 +19,8 @@ _ON_BY_BEING_THERE = ("fp16", "bf16", "amp")
 LONGEST = 40  # characters of a value: longer is no setting
 
 
-def gather(processes: Iterable[Process]) -> Told:
-    """What the files and arguments of a run declare, as the files are now."""
+def gather(processes: Iterable[Process], shown: Mapping[str, Path] = MappingProxyType({})) -> Told:
+    """What the files and arguments of a run declare, as the files are now; it was shown others in place of some."""
     declarations: list[Declaration] = []
     unread: dict[str, str] = {}
     seen: set[str] = set()
@@ -28,20 +30,21 @@ def gather(processes: Iterable[Process]) -> Told:
             if path not in seen:
                 seen.add(path)
                 try:
-                    declarations += _of_file(Path(path), note)
+                    declarations += _of_file(Path(path), note, shown.get(os.path.realpath(path), Path(path)))
                 except (OSError, Unreadable, UnicodeDecodeError) as error:
                     unread[path] = getattr(error, "strerror", None) or str(error)
         declarations += _of_arguments(process)
     return Told(declarations=list(dict.fromkeys(declarations)), unread=unread)
 
 
-def _of_file(path: Path, note: dict[str, Any]) -> list[Declaration]:
-    state = path.stat()
+def _of_file(path: Path, note: dict[str, Any], text: Path) -> list[Declaration]:
+    """What the program has read there; it stands in `text`."""
+    state = text.stat()
     if state.st_size > LARGEST:
         raise Unreadable("it has grown too large to be a configuration")
     if (state.st_size, state.st_mtime_ns) != (note["size"], note["modified"]):
         raise Unreadable("it was changed after the program had read it")
-    found = entries(path.read_text(encoding="utf-8"), path.suffix)
+    found = entries(text.read_text(encoding="utf-8"), path.suffix)
     made = (_declaration(entry, path, found) for entry in found)
     return [declaration for declaration in made if declaration is not None]
 

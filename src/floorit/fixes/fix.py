@@ -83,6 +83,11 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
         """What reading the source says of a line that took time; None where it does not say this."""
         return next((habit for habit in self.habits if habit.code == code), None)
 
+    def controls_of(self, fix: Fix) -> list[Control]:
+        """The program's own settings for what a fix does, those first that most of the time is due to."""
+        habit = self.habit(fix.habit)
+        return habit.controls if habit is not None else (self.controls or {}).get(fix.code, [])
+
     def share(self, *phases: str) -> float:
         """Of the step, on the host's clock."""
         return sum(self.needs.host.get(phase, 0.0) for phase in phases) / self.needs.step if self.needs.step else 0.0
@@ -129,7 +134,7 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     saves: Callable[[Known], Value] | None = None  # the value that takes less memory; None: none does here
     needs_memory: bool = False  # whether it is to be said where it is not known how much
     memory: Callable[[Known], int | None] | None = None  # bytes more that it takes, where the ledger does not tell
-    by_setting: bool = False  # whether programs have settings for it: where none is seen, that is to be said
+    by_setting: bool = False  # whether it is applied by a setting of the program's own, where no framework has one
     habit: str | None = None  # the code of what reading the source says, which it is the answer to
     takes: Values | None = None  # what it can be applied with from outside; None: it can only be advised
     popular: bool = False  # worth saying that it will not help
@@ -140,7 +145,14 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
 
     def foretell(self, known: Known) -> Estimate | str:
         """What it should gain, applied from outside, or why nothing."""
+        if self.by_setting and not known.framework and not self.can_be_turned(known):
+            return "no setting of the program is seen for it: only the program itself decides that"
         return (self.predict_applied or self.predict)(known)
+
+    def can_be_turned(self, known: Known) -> bool:
+        """Whether the program has a setting of its own for it, of which it is known what it would be."""
+        value = self.value(known) if self.value is not None else None
+        return any(control.turned(value) is not None for control in known.controls_of(self))
 
 
 def rarer(share: float) -> int:

@@ -104,15 +104,6 @@ def _from_batch(known: Known) -> Estimate | str:
     return gain(known.needs, Change(phases={"other": 1 - min(habit.share / own, 1.0)}))
 
 
-def _of_framework(predict: Callable[[Known], Estimate | str]) -> Callable[[Known], Estimate | str]:
-    """How often something is done can be set from outside in the loop of a framework only."""
-
-    def applied(known: Known) -> Estimate | str:
-        return predict(known) if known.framework else "a loop of the program's own decides that: vary its own argument"
-
-    return applied
-
-
 FIXES = (
     Fix(
         code="anomaly",
@@ -153,7 +144,6 @@ FIXES = (
         effort="a flag",
         addresses=("logging-bound",),
         predict=_log,
-        predict_applied=_of_framework(_log),
         value=_log_value,
         by_setting=True,
         takes=_TIMES_AS_RARE,
@@ -166,7 +156,6 @@ FIXES = (
         effort="a flag",
         addresses=("eval-bound",),
         predict=_eval,
-        predict_applied=_of_framework(_eval),
         value=_eval_value,
         by_setting=True,
         takes=_TIMES_AS_RARE,
@@ -178,7 +167,6 @@ FIXES = (
         effort="a flag",
         addresses=("checkpoint-bound",),
         predict=_checkpoint,
-        predict_applied=_of_framework(_checkpoint),
         value=_checkpoint_value,
         by_setting=True,
         takes=_TIMES_AS_RARE,
@@ -191,6 +179,9 @@ FIXES = (
         effort="a few lines",
         addresses=("python-bound",),
         predict=_from_batch,
+        value=lambda known: True,
         habit=_HELD,
+        by_setting=True,
+        takes=values.ONLY_ON,
     ),
 )

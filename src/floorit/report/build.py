@@ -94,7 +94,7 @@ def _assembled(folder: Path, run: RunFile, reader: RecordReader, merged: Merged)
         floor=None,
         syncs=[],
         settings=[],
-        overrides=overrides.find(run.fixes, processes, reader.workers.values()),
+        overrides=[*overrides.find(run.fixes, processes, reader.workers.values()), *run.turned],
         findings=memory_findings.find(out),
         missing=missing,
         ranks=[],

@@ -222,17 +222,10 @@ def _control(control: Control, value: Value) -> str:
     """A setting with its value, the one that it would have by a fix of that value, and where it stands."""
     value_now = [word(control.value)] if control.value is not None else []
     now = ": ".join([*filter(None, [control.name]), *value_now])
-    wanted = _wanted(control.value, value)
+    wanted = control.turned(value)
     changed = now if wanted is None else f"{now} -> {word(wanted)}"
     stands = [control.option, f"{control.file}:{control.line}" if control.file else ""]
     return f"`{changed}` ({', '.join(filter(None, stands))})"
-
-
-def _wanted(now: Value, value: Value) -> Value:
-    """A switch as the fix has it; a number of times, so many times as large. None: the fix does not say."""
-    if isinstance(now, bool) or isinstance(value, bool):
-        return value if isinstance(now, bool) and isinstance(value, bool) else None
-    return now * value if isinstance(now, int) and isinstance(value, int) and now > 0 else None
 
 
 def of_rewrite(rewrite: Rewrite) -> str:

@@ -15,6 +15,7 @@ from floorit.fixes.fix import Risk
 from floorit.fixes.values import Value
 from floorit.trial import configs
 from floorit.trial.configs import Entry
+from floorit.turning import substitute
 
 Variation: TypeAlias = list[str] | Entry
 
@@ -22,7 +23,6 @@ AS_IS = "as it is"
 RISKS: tuple[Risk, ...] = ("exact", "rounding", "order", "training")
 # What the program's own arguments do to its results is not ours to know.
 _RISK_OF_ARGUMENTS: Risk = "training"
-_OPTION = re.compile(r"-+[A-Za-z]")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
@@ -34,6 +34,7 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True):
     fixes: dict[str, Value] = {}
     varied: list[str] = []  # words of the program's own arguments that are other than as it is
     entries: list[Entry] = []  # of configuration files, that are other than as it is
+    texts: dict[str, str] = {}  # of files of the program, that are other than as it is: what it finds at each path
     risk: Risk = "exact"
 
 
@@ -95,35 +96,3 @@ def _variation(text: str, command: list[str]) -> Variation:
     if not words:
         raise UsageError("--vary is empty")
     return words
-
-
-def substitute(command: list[str], words: list[str]) -> list[str]:
-    """The command with each `--option value` or `key=value` in place of what it says of that; else at its end."""
-    groups: list[list[str]] = []
-    for word in words:
-        if not groups or _is_option(word) or ("=" in word and not groups[-1][0].startswith("-")):
-            groups.append([])
-        groups[-1].append(word)
-    for group in groups:
-        command = _with_option(command, group)
-    return command
-
-
-def _with_option(command: list[str], words: list[str]) -> list[str]:
-    first, *values = words
-    key, is_assignment, _ = first.partition("=")
-    for at, word in enumerate(command):
-        if is_assignment and not values and word.startswith(f"{key}="):
-            return [*command[:at], first, *command[at + 1 :]]
-        if not is_assignment and word == first:
-            rest = command[at + 1 :]
-            own = next((n for n, other in enumerate(rest) if _is_option(other)), len(rest))
-            return [*command[:at], *words, *rest[min(own, len(values)) :]]
-        if not is_assignment and len(values) == 1 and word.startswith(f"{first}="):
-            return [*command[:at], f"{first}={values[0]}", *command[at + 1 :]]
-    return [*command, *words]
-
-
-def _is_option(word: str) -> bool:
-    """And no number that is less than zero."""
-    return bool(_OPTION.match(word))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import random
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO, TypeAlias
 
 import msgspec
 
+from floorit import turning
+from floorit.declared import Control
 from floorit.errors import RanOut, TrialError
 from floorit.fixes import ALL
 from floorit.fixes.fix import Known
@@ -22,6 +24,7 @@ from floorit.sandbox import Sandbox, sandbox
 from floorit.stats import Estimate, duration
 from floorit.trial import conduct, runner, statistics, store, verdict
 from floorit.trial.arms import Arm
+from floorit.trial.own import Own
 from floorit.trial.progress import Progress
 from floorit.trial.state import State
 from floorit.trial.trial import ENOUGH, Trial
@@ -90,10 +93,12 @@ def attempt(
     stream: TextIO,
     choose: Choose | None = None,
     predicted: Predict = predict,
+    settings: Mapping[str, list[Control]] | None = None,
 ) -> Result:
     """Run it, or go on with the one that is in the folder; Ctrl-C ends it with what there is.
 
-    The first of the arms is the program as it is. Where `choose` says what to try, there is no other yet.
+    The first of the arms is the program as it is. Where `choose` says what to try, there is no other yet. `settings`
+    are those of the program's own that are known before its first run here, by the code of the fix that each is.
     """
     folder.mkdir(parents=True, exist_ok=True)
     state = store.resume(folder, arms, terms.steps, is_begun_with_base=choose is not None)
@@ -102,7 +107,7 @@ def attempt(
     interrupted = False
     with place(folder, terms) as kept, _ending_as_interrupted():
         try:
-            _conduct(state, folder, kept, terms, progress, choose)
+            _conduct(state, folder, kept, terms, progress, choose, settings or {})
         except KeyboardInterrupt:
             if state.pilot is None:
                 raise
@@ -139,18 +144,28 @@ def _ending_as_interrupted() -> Iterator[None]:
 
 
 def _conduct(
-    state: State, folder: Path, kept: Sandbox | None, terms: Terms, progress: Progress, choose: Choose | None
+    state: State,
+    folder: Path,
+    kept: Sandbox | None,
+    terms: Terms,
+    progress: Progress,
+    choose: Choose | None,
+    settings: Mapping[str, list[Control]],
 ) -> None:
     run = runner.Runner(folder, kept, progress.tick)
     run.steps = state.steps
+    shows_files = kept is not None and kept.can_show
+    run.own = Own(settings, shows_files=shows_files)
     if state.pilot is None:
         _first_run(state, folder, run, terms, progress)
     assert state.pilot is not None
+    known = known_of(folder)
     if choose is not None and not state.changed:
-        state.arms += choose(known_of(folder), state.pilot)
+        state.arms += choose(known, state.pilot)
         store.save(folder, state)
     if not state.changed:
         return
+    run.own = Own({**(turning.settings(known) if known is not None else {}), **settings}, shows_files=shows_files)
     run.steps, run.limit = state.steps, runner.limit_for(state.pilot)
     run.samples = state.pilot.samples
     if not state.rounds:

@@ -17,16 +17,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from floorit import hardware, launch, live, outlay, runfile, telemetry, vitals
+from floorit import hardware, launch, live, outlay, reading, runfile, telemetry, vitals
 from floorit.analyse import iterations, machine, memory, overrides, trace
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.memory import OutOfMemory
-from floorit.declared import gather
 from floorit.events import Process, RecordReader
 from floorit.record import wire
-from floorit.sandbox import Sandbox
+from floorit.sandbox import Sandbox, write
 from floorit.trial import configs, peaks
 from floorit.trial.arms import Arm
+from floorit.trial.own import Own, heard
 from floorit.trial.trial import Cap, Override, State, Trial
 
 # Steady steps of a trial, where --steps does not say: so many seconds of them, and at the least so many.
@@ -65,6 +65,7 @@ class Runner:
         self.seconds, self.fewest = SECONDS, FEWEST  # of steady steps, where `steps` does not say
         self.samples: float | None = None  # of a step of the program as it is: larger ones are as many fewer
         self.cap: float | None = None  # of the memory that is free when it starts, the share that it may have
+        self.own: Own | None = None  # settings of the program's own, once they are known
         self.beyond = 0  # the longest warm-up so far: all trials have as many steps after it
 
     @property
@@ -92,9 +93,8 @@ class Runner:
             stopped=watcher.has_stopped,
             exit_code=trial.exit_code,
             seconds=trial.seconds,
-            told=gather.gather(watcher.reader.run()),
         )
-        runfile.save(own, run)
+        runfile.save(own, reading.read(run, watcher.reader))
         return trial
 
     def __call__(self, arm: Arm, *, jitter: float = 0.0) -> Trial:
@@ -131,10 +131,11 @@ class Runner:
                 raise _Short
 
         spared = (1 - self.cap) * peaks.free_memory() if self.cap is not None else 0.0
+        arm, turned = self.own.dress(arm) if self.own is not None else (arm, [])
         copies = configs.write_copies(arm.entries, own / "configs")
         command = launch.resolve(configs.with_copies(arm.command, copies))
         if self._sandbox is not None:
-            command = self._sandbox.around(command)
+            command = self._sandbox.around(command, write(arm.texts, own / "settings"))
         code: int | None = None
         ran_short: dict[str, Any] = {}
         with said.open("wb") as output:
@@ -149,7 +150,11 @@ class Runner:
         seconds = time.monotonic() - started
         watcher.close()
         trial = _read(arm, code, seconds, watcher.reader, said)
-        return msgspec.structs.replace(trial, host=memory.host, shared=memory.shared, **ran_short), watcher
+        commands = [process.facts.get("argv") or [] for process in watcher.reader.run()]
+        told = [*trial.overrides, *heard(turned, commands)]
+        return msgspec.structs.replace(
+            trial, host=memory.host, shared=memory.shared, overrides=told, **ran_short
+        ), watcher
 
     def _is_enough(self, found: Iterations) -> bool:
         steady = found.after_warmup

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from floorit.turning import Turned
+
 State = Literal["ran", "failed", "hung", "untrained"]
 ENOUGH = 4  # steps that a comparison needs at the least
 # Arms whose steps differ in samples by more than this have other batches: they are compared by the sample.
@@ -14,12 +16,13 @@ _SAME_BATCH = 0.01
 
 
 class Override(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a fix in the program's process."""
+    """What became of a fix in the program's process; or of a setting of the program's own that it is."""
 
     code: str
     value: Any = None
     state: str  # "in force", "not met", "failed"
     reason: str | None = None
+    turned: list[Turned] = []  # the settings
 
 
 class Cap(msgspec.Struct, frozen=True, kw_only=True):

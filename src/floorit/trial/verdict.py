@@ -18,6 +18,7 @@ from floorit.trial.guard import Parity
 from floorit.trial.memory import Memory
 from floorit.trial.state import State
 from floorit.trial.trial import Override, Pair, Trial
+from floorit.turning import Turned
 
 SCHEMA = 1
 LOUD = statistics.SMALL - 1  # noise over this hides what a try is meant to find
@@ -76,6 +77,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     power: Power = Power()
     overrides: list[Override] = []
     failure: Failure | None = None
+
+    @property
+    def turned(self) -> list[Turned]:
+        """The program's own settings that are other than as it is."""
+        return [turned for override in self.overrides for turned in override.turned]
 
 
 def outcomes(state: State, predict: Callable[[Arm], Estimate | str]) -> list[Outcome]:

@@ -66,7 +66,11 @@ def find(
     else:
         found = [one for fix in fixes if fix.code != BATCH and (one := _candidate(fix, known)) is not None]
         found += [bundle for fix in fixes for saver in savers if (bundle := _bundle(fix, saver, known)) is not None]
-    fresh = [one for one in found if one.key not in tried and not one.key & key(stack)]
+    # What is so many times as rare already is not made rarer by so many times: that would be of the program untouched.
+    turned = {fix.code for fix in fixes if fix.by_setting and fix.code in stack}
+    fresh = [
+        one for one in found if one.key not in tried and not one.key & key(stack) and not turned & set(one.changes)
+    ]
     return sorted(fresh, key=lambda candidate: -candidate.worth)
 
 

@@ -7,9 +7,10 @@ import shlex
 
 from floorit.fixes import asked
 from floorit.fixes.values import Value
-from floorit.trial.arms import Arm, riskiest, substitute
+from floorit.trial.arms import Arm, riskiest
 from floorit.trial.verdict import Outcome
 from floorit.tune.candidates import BATCH
+from floorit.turning import substitute
 
 
 class Dressing:

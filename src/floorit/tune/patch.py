@@ -8,14 +8,19 @@ says it, and that is what was in force. What cannot be changed so is said in wor
 from __future__ import annotations
 
 import ast
+import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeAlias
 
 import msgspec
 from libcst import ParserSyntaxError
 
+from floorit import turning
+from floorit.declared import Control
 from floorit.declared import edit as configuration
 from floorit.fixes import ALL
 from floorit.fixes.fix import Fix
@@ -25,6 +30,7 @@ from floorit.scan.edits import Edit, remove, replace, set_argument
 from floorit.scan.rewrite import difference, rewritten
 from floorit.scan.source import Source, Unreadable, argument, has_stars, is_constant, last_word, read
 from floorit.tune.told import Told
+from floorit.turning import Turned
 
 # fix -> argument of DataLoader
 _OF_LOADER = {
@@ -67,40 +73,50 @@ class _ByHand(Exception):
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A value in a configuration file."""
+    """A value in a configuration file, and what it is to be."""
 
     path: Path
     lineno: int
     setting: str
+    value: Value
 
 
 _Place: TypeAlias = "tuple[Source, ast.AST, Edit] | _Entry"
+Settings: TypeAlias = Mapping[str, list[Control]]
 
 
-def make(stack: dict[str, Value], report: Report, files: Iterable[str], typed: str | None = None) -> Patch:
+def make(
+    stack: dict[str, Value],
+    report: Report,
+    files: Iterable[str],
+    typed: str | None = None,
+    settings: Settings = MappingProxyType({}),
+) -> Patch:
     """Of a program as it ran untouched, and the files of its own that it was seen in.
 
-    `typed` are the words by which the program itself is told the size of its batches, where it was.
+    `typed` are the words by which the program itself is told the size of its batches, where it was; `settings` are
+    those of its own that fixes turn.
     """
-    project = _Project(report, files, typed)
+    project = _Project(report, files, typed, settings)
     edits: dict[Path, list[Edit]] = defaultdict(list)
     configs = dict[Path, tuple[str, str]]()  # as they are, and as they are to be
     told = []
     for code, value in stack.items():
         value = project.settled(code, value)
-        try:
-            place = project.change(code, value)
+        for change in project.changes(code, value):
+            try:
+                place = change()
+                if isinstance(place, _Entry):
+                    _enter(configs, place)
+            except _ByHand as by_hand:
+                told.append(Told(code=code, value=value, file=by_hand.file, line=by_hand.line, words=by_hand.words))
+                continue
             if isinstance(place, _Entry):
-                _enter(configs, place, value)
-        except _ByHand as by_hand:
-            told.append(Told(code=code, value=value, file=by_hand.file, line=by_hand.line, words=by_hand.words))
-            continue
-        if isinstance(place, _Entry):
-            told.append(Told(code=code, value=value, file=str(place.path), line=place.lineno))
-        else:
-            source, node, edit = place
-            edits[source.path].append(edit)
-            told.append(Told(code=code, value=value, file=str(source.path), line=getattr(node, "lineno", None)))
+                told.append(Told(code=code, value=value, file=str(place.path), line=place.lineno))
+            else:
+                source, node, edit = place
+                edits[source.path].append(edit)
+                told.append(Told(code=code, value=value, file=str(source.path), line=getattr(node, "lineno", None)))
     if "batch" in stack:
         told.append(Told(code="batch", value=stack["batch"], words=project.rate(stack["batch"])))
     texts = {source.path: source.text for source in project.sources}
@@ -123,22 +139,22 @@ def _checked(told: Told, path: Path, is_changed: bool) -> Told:
     return msgspec.structs.replace(told, words=f"{_summary(told.code)}: docs/fixes.md says how")
 
 
-def _enter(configs: dict[Path, tuple[str, str]], place: _Entry, value: Value) -> None:
+def _enter(configs: dict[Path, tuple[str, str]], place: _Entry) -> None:
     """Change the text of a configuration file further."""
-    words = f"set {place.setting} to {spelled(value)} there"
+    words = f"set {place.setting} to {spelled(place.value)} there"
     try:
         own, before = configs.get(place.path) or (place.path.read_bytes().decode(),) * 2
     except (OSError, UnicodeDecodeError):
         raise _ByHand(words, str(place.path), place.lineno) from None
-    after = configuration.with_value(before, place.path.suffix, place.lineno, place.setting, value)
+    after = configuration.with_value(before, place.path.suffix, place.lineno, place.setting, place.value)
     if after is None:
         raise _ByHand(words, str(place.path), place.lineno)
     configs[place.path] = own, after
 
 
 class _Project:
-    def __init__(self, report: Report, files: Iterable[str], typed: str | None = None) -> None:
-        self._of_size = typed
+    def __init__(self, report: Report, files: Iterable[str], typed: str | None, settings: Settings) -> None:
+        self._of_size, self._own = typed, settings
         self._settings = {setting.name: setting for setting in report.settings}
         self._command, self._findings = report.program.command, report.findings
         self._loader_at = next((s.set_at for s in report.settings if s.name == _MADE_AT), None)
@@ -163,7 +179,12 @@ class _Project:
             return own.actual * int(value[1:])
         return value
 
-    def change(self, code: str, value: Value) -> _Place:
+    def changes(self, code: str, value: Value) -> list[Callable[[], _Place]]:
+        """What makes each of the edits that a fix is."""
+        turned = turning.turn(_fix(code), value, self._own.get(code, ()))
+        return [partial(self._of_own, one) for one in turned] or [partial(self._change, code, value)]
+
+    def _change(self, code: str, value: Value) -> _Place:
         """The edit that a fix is, with its place."""
         if code == "batch" and self._of_size is not None:
             raise _ByHand(f"type {self._of_size} in the command")
@@ -185,6 +206,27 @@ class _Project:
         lines = [line for found in self._findings if code in {fix.code for fix in found.fixes} for line in found.where]
         return _ByHand(words, lines[0].file, lines[0].line) if lines else _ByHand(words)
 
+    def _of_own(self, turned: Turned) -> _Place:
+        """A setting of the program's own, where its value stands."""
+        control = turned.control
+        if turned.is_typed:
+            raise _ByHand(f"type {shlex.join(turned.words)} in the command")
+        source = self._source(control.file)
+        if source is None:
+            return _Entry(Path(control.file), control.line, control.name, turned.value)
+        constant = turning.constant(source, control)
+        if constant is not None:
+            return source, constant, replace(constant, _literal(turned.value))
+        words = f"set {control.name} to {_literal(turned.value)}"
+        raise _ByHand(words, control.file, control.line)
+
+    def _source(self, file: str) -> Source | None:
+        """A file of the program's, whether or not it was seen at work; None where it is no Python."""
+        found = next((source for source in self.sources if str(source.path) == file), None)
+        if found is None and (found := _read(file)) is not None:
+            self.sources.append(found)
+        return found
+
     def _of_config(self, code: str, value: Value, otherwise: _ByHand) -> _Entry:
         entry = self._entry(code, value)
         if entry is None:
@@ -201,7 +243,8 @@ class _Project:
         if setting.declared_at.endswith(_TYPED):
             raise _typed(setting.declared_at.removesuffix(_TYPED), value)
         file, _, line = setting.declared_at.rpartition(":")
-        return _Entry(Path(file), int(line), setting.name) if line.isdecimal() else None  # else an argument's default
+        # else it is an argument's default
+        return _Entry(Path(file), int(line), setting.name, value) if line.isdecimal() else None
 
     def _of_loader(self, code: str, name: str, value: Value) -> _Place:
         at = self._loader_at

@@ -13,6 +13,8 @@ from typing import TextIO
 
 import msgspec
 
+from floorit import turning
+from floorit.declared import Control
 from floorit.errors import RanOut, TrialError
 from floorit.fixes import asked
 from floorit.fixes.fix import CLAIMED, Known
@@ -92,6 +94,12 @@ class Search:
         """Whether the program, as it is, has not enough memory."""
         return bool(self.stages) and not self._run_seconds
 
+    @property
+    def settings(self) -> dict[str, list[Control]]:
+        """Of the program untouched: what is kept of them is turned from there in each stage."""
+        known = attempt.known_of(stage_folder(self._folder, 1)) if self.stages else None
+        return turning.settings(known) if known is not None else {}
+
     def dressed(self) -> Arm:
         """The program with all that was kept."""
         return self._dressing.dress(self.stack)
@@ -133,7 +141,9 @@ class Search:
         budget = 0.0 if over.exists() else room
         terms = msgspec.structs.replace(self._wanted.terms, budget=budget, sought=sought)
         try:
-            tried = attempt.attempt(terms, [self._base], where, self._stream, choose, self._predicted(where))
+            tried = attempt.attempt(
+                terms, [self._base], where, self._stream, choose, self._predicted(where), self.settings
+            )
         except (TrialError, KeyboardInterrupt) as error:
             self._end_with(error, where)
             return
@@ -339,7 +349,9 @@ class Search:
         arms = [self._dressing.dress(stack) for stack in stacks]
         where = self._folder / f"proof-{kept}"
         try:  # one that was begun with less time has the arms that it was begun with
-            proven = attempt.attempt(terms, [untouched], where, self._stream, choose=lambda known, pilot: arms)
+            proven = attempt.attempt(
+                terms, [untouched], where, self._stream, choose=lambda known, pilot: arms, settings=self.settings
+            )
         except KeyboardInterrupt:
             self._interrupt()
             return

@@ -36,7 +36,10 @@ def tune(wanted: Asked, folder: Path, stream: TextIO) -> Result:
     result = _account(search, wanted, folder)
     (folder / NAME).write_bytes(to_json(result))
     if result.is_proven:
-        recipe.write(folder / recipe.NAME, search.dressed().fixes, _comments(result))
+        assert result.proof is not None
+        fixes = {fix.code: fix.value for fix in result.proof.fixes}
+        found = recipe.Recipe(fixes=fixes, settings=result.proof.turned)
+        recipe.write(folder / recipe.NAME, found, _comments(result))
         result = _with_patch(result, folder, search)
         (folder / NAME).write_bytes(to_json(result))
     return result
@@ -154,7 +157,7 @@ def _with_patch(result: Result, folder: Path, search: Search) -> Result:
     reader = read_record(stage_folder(folder, 1) / runner.FIRST / RECORD)
     files = habits.files([*reader.run(), *reader.workers.values()])
     typed = shlex.join(search.dressed().varied) or None
-    made = patch.make(search.stack, _report_of(folder, 1), files, typed)
+    made = patch.make(search.stack, _report_of(folder, 1), files, typed, search.settings)
     (folder / PATCH).unlink(missing_ok=True)  # of the same search, with less time
     if made.diff:
         (folder / PATCH).write_text(made.diff)

@@ -11,6 +11,7 @@ from floorit.report import beside, terminal, words
 from floorit.truth import Scale
 from floorit.verbs import folders
 from floorit.verbs.run import record
+from floorit.verbs.settled import Settled
 
 
 def run(options: argparse.Namespace) -> int:
@@ -23,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     data = demo.make_data(case, scale, python.path, sys.stderr)
     options.command = demo.command(case, scale, python.path, data, folder / "train")
     print(said(f"floorit: recording {' '.join(map(words.relative, options.command))}"), file=sys.stderr, flush=True)
-    report, code = record(options.command, folder, options)
+    report, code = record(Settled(command=options.command), folder, options)
     if report is not None:
         terminal.draw(beside.render(beside.compare(report, case.truth, case.folder, scale)), sys.stderr)
     return launch.leave_like(code)

@@ -19,20 +19,20 @@ from floorit import (
     imagecosts,
     launch,
     live,
+    reading,
     recipe,
     runfile,
     telemetry,
     usage,
 )
-from floorit.analyse import habits, trace
+from floorit.analyse import trace
 from floorit.analyse.alternatives import Measured
-from floorit.declared import gather
 from floorit.errors import UsageError
 from floorit.fixes import asked
 from floorit.language import said
 from floorit.report import build, model, terminal, words
-from floorit.scan.finding import Result
-from floorit.verbs import folders, telling
+from floorit.verbs import folders, settled, telling
+from floorit.verbs.settled import Settled
 
 FAULT = "fault.txt"
 
@@ -41,14 +41,15 @@ def run(options: argparse.Namespace) -> int:
     """Record a command; the program's own exit code."""
     if not options.command:
         raise UsageError("what is to be run? For example: floorit run train.py")
-    options.fixes = {**(recipe.read(options.recipe) if options.recipe else {}), **asked.parse(options.fix)}
-    command = launch.resolve(options.command)
+    wanted = (recipe.read(options.recipe) if options.recipe else recipe.Recipe()).but(asked.parse(options.fix))
+    options.fixes = wanted.applied
+    command = settled.settle(options.command, wanted, options.recipe)
     folder = folders.make(options.out, folders.name_of(options.command))
-    _, code = record(command, folder, options)
+    _, code = record(command.written(folder), folder, options)
     return launch.leave_like(code)
 
 
-def record(command: list[str], folder: Path, options: argparse.Namespace) -> tuple[model.Report | None, int]:
+def record(command: Settled, folder: Path, options: argparse.Namespace) -> tuple[model.Report | None, int]:
     """Run a command to its end, recorded; the report, and how the program ended. No fault of ours hides that."""
     record = folder / runfile.RECORD
     run = runfile.RunFile(
@@ -76,7 +77,7 @@ def record(command: list[str], folder: Path, options: argparse.Namespace) -> tup
 
     before = _cpu_of_children()
     try:
-        code, seconds = launch.run(command, record, watch, more=launch.asking_for(run.fixes))
+        code, seconds = launch.run(command.words, record, watch, more=launch.asking_for(run.fixes))
     finally:
         sampler.close()
         watcher.close()
@@ -99,13 +100,13 @@ def record(command: list[str], folder: Path, options: argparse.Namespace) -> tup
 
 
 def _looked_into(
-    command: list[str], folder: Path, run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace
+    command: Settled, folder: Path, run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace
 ) -> runfile.RunFile:
     """The run with what is found out after it."""
     trace.shrink(folder / runfile.RECORD)
-    told = gather.gather(watcher.reader.run())
-    read = _read(watcher)
-    run = msgspec.structs.replace(run, told=told, read=read.findings, paced=read.paced, recomputing=read.recomputing)
+    commands = [process.facts.get("argv") or [] for process in watcher.reader.run()]
+    run = msgspec.structs.replace(run, turned=command.told(commands))
+    run = reading.read(run, watcher.reader, command.shown)
     if options.floor:
         outcome = _floor(command, folder, run, watcher, options)
         run = msgspec.structs.replace(run, floor=outcome, images=_image_costs(run, watcher, options))
@@ -132,15 +133,8 @@ def _cpu_of_children() -> float:
     return used.children_user + used.children_system
 
 
-def _read(watcher: live.Live) -> Result:
-    """What the files that a run was seen in say of themselves."""
-    from floorit.scan.scan import of_run  # takes 0.1 s to import, which the program need not wait for
-
-    return of_run(habits.files([*watcher.reader.run(), *watcher.reader.workers.values()]))
-
-
 def _floor(
-    command: list[str], folder: Path, run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace
+    command: Settled, folder: Path, run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace
 ) -> runfile.FloorRun:
     """Run the command once more without its data path; what became of that."""
     if run.exit_code:
@@ -150,7 +144,8 @@ def _floor(
         return runfile.FloorRun(reason="the program did not train")
     if not options.quiet:
         print(said(f"floorit: measuring the floor: {floorrun.MEANING}"), file=sys.stderr, flush=True)
-    return floorrun.run(command, folder, trained, window=run.window, more=launch.asking_for(run.fixes))
+    more = launch.asking_for(run.fixes)
+    return floorrun.run(command.command, folder, trained, window=run.window, more=more, shown=command.shown)
 
 
 def _image_costs(run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace) -> Measured:

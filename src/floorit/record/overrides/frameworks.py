@@ -9,7 +9,7 @@ import inspect
 from ..imports import after_import
 from ..traces import hide_ours
 
-_RAW = "only the program itself decides that, in a loop of its own: vary its own argument (floorit try --vary)"
+_RAW = "only the program itself decides that, in a loop of its own: floorit try and tune turn its own setting"
 _EACH_EPOCH = "transformers is told to do it at the end of each epoch, or never, and has no setting for rarer"
 _TRAINERS = ("lightning.pytorch.trainer.trainer", "pytorch_lightning.trainer.trainer")
 _SAVERS = ("lightning.pytorch.callbacks.model_checkpoint", "pytorch_lightning.callbacks.model_checkpoint")
@@ -22,12 +22,13 @@ _ARGUMENTS = {
 }
 _AT_THE_END = 1 - 1e-9  # of all steps: what is below 1 means a share of them
 _OLD_NAMES = {"eval_strategy": "evaluation_strategy"}
-CODES = tuple(_ARGUMENTS)
+CODES = (*_ARGUMENTS, "from-batch")
 
 
 def install(session, asked):
     for applied in asked.values():
         applied.unmet(_RAW)
+    asked = {code: applied for code, applied in asked.items() if code in _ARGUMENTS}
     for name in _TRAINERS:
         after_import(name, lambda module: _change_init(session, module.Trainer, asked, _in_trainer))
     for name in _SAVERS:

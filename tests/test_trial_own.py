@@ -1,0 +1,116 @@
+"""Fixes of a trial that are settings of the program's own: in its command, in its files, and whether they got there."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from floorit import apart
+from floorit.declared import Control
+from floorit.record.wire import IN_FORCE, NOT_MET
+from floorit.sandbox import sandbox
+from floorit.trial.arms import AS_IS, Arm
+from floorit.trial.own import Own, heard
+from floorit.trial.trial import Override
+from floorit.turning import Turned
+
+CONFIG = "log: 5\nplot: 2\nheld: false\n"
+TYPED = Control(name="eval_every", value=2, file="", line=0, option="--eval-every")
+TURNED = Turned(code="eval-every", control=TYPED, value=8)
+COMMAND = ["train.py", "--eval-every", "2", "--quiet"]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+def at(config: Path, *names: str) -> list[Control]:
+    """Entries of the file, by its lines."""
+    values = {"log": (1, 5), "plot": (2, 2), "held": (3, False)}
+    return [Control(name=n, value=values[n][1], file=str(config), line=values[n][0]) for n in names]
+
+
+def test_a_word_of_the_command_is_another_and_the_process_is_asked_for_nothing() -> None:
+    own = Own({"eval-every": [TYPED]}, shows_files=False)
+    arm, (told,) = own.dress(Arm(name="x", command=COMMAND, fixes={"eval-every": 4, "workers": 2}))
+    assert arm.command == ["train.py", "--eval-every", "8", "--quiet"]
+    assert arm.fixes == {"workers": 2}
+    assert (told.code, told.value, told.state) == ("eval-every", 4, IN_FORCE)
+    assert told.turned == [TURNED]
+    assert told.reason == "the program's own setting eval_every: 2 -> 8, in the command"
+
+
+def test_entries_of_a_file_that_several_fixes_turn_are_all_in_its_text(config: Path) -> None:
+    settings = {"log-every": at(config, "log", "plot"), "from-batch": at(config, "held")}
+    arm, told = Own(settings, shows_files=True).dress(
+        Arm(name="x", command=COMMAND, fixes={"from-batch": True, "log-every": 10})
+    )
+    assert arm.texts == {str(config): "log: 50\nplot: 20\nheld: true\n"}
+    assert {(o.code, o.state): [(t.control.name, t.value) for t in o.turned] for o in told} == {
+        ("log-every", IN_FORCE): [("log", 50), ("plot", 20)],
+        ("from-batch", IN_FORCE): [("held", True)],
+    }
+    assert config.read_text() == CONFIG
+
+
+@pytest.mark.parametrize(
+    ("shows", "line", "reason"),
+    [(False, 1, "nothing here can show the program another"), (True, 2, "cannot be changed where it stands")],
+)
+def test_a_file_that_cannot_be_another_leaves_the_arm_as_it_is(
+    config: Path, shows: bool, line: int, reason: str
+) -> None:
+    settings = {"log-every": [Control(name="log", value=5, file=str(config), line=line)]}
+    arm, (told,) = Own(settings, shows_files=shows).dress(Arm(name="x", command=COMMAND, fixes={"log-every": 2}))
+    assert not arm.texts
+    assert told.state == NOT_MET
+    assert reason in (told.reason or "")
+
+
+def test_other_fixes_and_the_program_as_it_is_are_left_alone() -> None:
+    own = Own({"eval-every": [TYPED]}, shows_files=True)
+    for arm in (Arm(name=AS_IS, command=COMMAND), Arm(name="x", command=COMMAND, fixes={"workers": 2})):
+        assert own.dress(arm) == (arm, [])
+
+
+@pytest.mark.parametrize(
+    ("commands", "state"),
+    [
+        ([["python", "train.py", "--eval-every", "8"]], IN_FORCE),
+        ([["python", "launcher.py"], ["python", "train.py", "--eval-every", "8"]], IN_FORCE),
+        ([["python", "train.py"]], NOT_MET),  # a script of the shell's that passes nothing on
+        ([], NOT_MET),
+    ],
+)
+def test_words_that_did_not_reach_the_program_were_not_in_force(commands: list[list[str]], state: str) -> None:
+    told = Override(code="eval-every", value=4, state=IN_FORCE, turned=[TURNED])
+    (found,) = heard([told], commands)
+    assert found.state == state
+    assert bool(found.turned) is (state == IN_FORCE)
+
+
+def test_what_stands_in_a_file_needs_no_word(config: Path) -> None:
+    turned = [Turned(code="log-every", control=one, value=50) for one in at(config, "log")]
+    told = Override(code="log-every", value=4, state=IN_FORCE, turned=turned)
+    assert list(heard([told], [["python", "train.py"]])) == [told]
+
+
+def test_a_command_finds_another_file_and_the_users_own_stays(tmp_path: Path, config: Path) -> None:
+    other, link = tmp_path / "other.yaml", tmp_path / "link.yaml"
+    other.write_text("log: 50\n")
+    link.symlink_to(config)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    with sandbox(kept) as place:
+        if place is None or place.way != apart.OVERLAY:
+            pytest.skip("no mount namespace here")
+        reads = f"print(open({str(config)!r}).read(), open({str(link)!r}).read()); open({str(config)!r}, 'w')"
+        for shown in (config, link):
+            command = place.around([sys.executable, "-c", reads], {str(shown): other})
+            ran = subprocess.run(command, capture_output=True, text=True, check=True)
+            assert ran.stdout.split() == ["log:", "50"] * 2
+    assert config.read_text() == CONFIG
