@@ -32,6 +32,7 @@ APPLIED = {
         "cpu": ["workers=2", "prefetch=4", "persistent=on"],
         "gpu": ["workers=12", "prefetch=4", "persistent=on", "pin=on"],
     },
+    ("bev", "eval"): {"cpu": ["eval-every=3"], "gpu": ["eval-every=3"]},
     ("bev", "fp16"): {"gpu": ["amp=fp16"]},
     ("deblur", "checkpoint"): {"cpu": ["recompute=off"], "gpu": ["recompute=off"]},
     ("deblur", "batch"): {"cpu": ["batch=3"], "gpu": ["batch=3"]},
@@ -40,6 +41,7 @@ APPLIED = {
     ("detector", "workers"): {"cpu": ["workers=2"], "gpu": ["workers=16"]},
     ("detector", "cache"): {"cpu": ["decode-cache=ram"], "gpu": ["decode-cache=ram"]},
     ("detector", "pin"): {"gpu": ["pin=on"]},
+    ("heatmap", "targets"): {"cpu": ["from-batch=on"], "gpu": ["from-batch=on"]},
     ("heatmap", "workers"): {"gpu": ["workers=24", "prefetch=4"]},
     ("heatmap", "cudnn"): {"gpu": ["cudnn-benchmark=on", "deterministic=off"]},
     ("heatmap", "async-copy"): {"gpu": ["async-copy=on"]},
@@ -47,27 +49,26 @@ APPLIED = {
     ("heatmap", "launch"): {"gpu": ["compile=reduce-overhead"]},
     ("service", "cache"): {"cpu": ["decode-cache=ram"], "gpu": ["decode-cache=ram"]},
     ("service", "workers"): {"cpu": ["read-on=on"], "gpu": ["read-on=on"]},
+    ("service", "checkpoint-every"): {"cpu": ["checkpoint-every=1000"], "gpu": ["checkpoint-every=1000"]},
+    ("service", "val"): {"cpu": ["eval-every=5"], "gpu": ["eval-every=5"]},
     ("service", "table"): {"gpu": ["batch=96"]},
 }
-_OWN_LOOP = "only the program's own loop knows when it is due"
+_TOGETHER = "log-every turns all three of its intervals at once, those of plots, entries and progress lines"
 _REWRITE = "its lines must be written anew"
 CANNOT = {
     ("bev", "images"): _REWRITE + ": decoding at a smaller size gives other pixels",
     ("bev", "geometry"): _REWRITE,
-    ("bev", "eval"): _OWN_LOOP,
     ("deblur", "optimizer-state"): "no fix keeps Adam's moments in bfloat16",
     ("deblur", "perceptual"): _REWRITE,
     ("detector", "assignment"): _REWRITE,
     ("detector", "mosaic"): "it is what the model is trained on",
-    ("detector", "plots"): _OWN_LOOP,
-    ("detector", "logging"): _OWN_LOOP,
+    ("detector", "plots"): _TOGETHER,
+    ("detector", "logging"): _TOGETHER,
     ("detector", "items"): "an .item() is not touched: the program uses its number",
-    ("heatmap", "targets"): _REWRITE,
-    ("service", "val"): _OWN_LOOP,
-    ("service", "checkpoint-every"): _OWN_LOOP,
 }
 # What a switch does beside it that no fix can.
 PARTLY = {
+    ("bev", "eval"): "the switch evaluates every 40 iterations, the fix every 45: it takes a whole number",
     ("detector", "cache"): "the switch has pictures decoded before training begins; from outside they are in the first"
     " pass over the data",
     ("service", "cache"): "the program goes on writing its cache that is never read",

@@ -11,7 +11,7 @@ from floorit.declared import Control
 from floorit.record.wire import IN_FORCE, NOT_MET
 from floorit.sandbox import sandbox
 from floorit.trial.arms import AS_IS, Arm
-from floorit.trial.own import Own, heard
+from floorit.trial.own import Own, felt, heard
 from floorit.trial.trial import Override
 from floorit.turning import Turned
 
@@ -97,6 +97,32 @@ def test_what_stands_in_a_file_needs_no_word(config: Path) -> None:
     turned = [Turned(code="log-every", control=one, value=50) for one in at(config, "log")]
     told = Override(code="log-every", value=4, state=IN_FORCE, turned=turned)
     assert list(heard([told], [["python", "train.py"]])) == [told]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "state"),
+    [
+        ({"eval": 0.02}, {"eval": 0.005}, IN_FORCE),
+        ({"eval": 0.02}, {"eval": 0.019}, NOT_MET),  # another setting is the one in force
+        ({"eval": 0.02, "logging": 0.1}, {"eval": 0.005, "logging": 0.1}, IN_FORCE),  # that is no affair of it
+        ({"eval": 0.0}, {"eval": 0.0}, IN_FORCE),  # it was not seen to evaluate: nothing is known
+        ({}, {"eval": 0.02}, IN_FORCE),  # it was as rare before
+    ],
+)
+def test_what_is_no_rarer_than_before_was_not_in_force(
+    before: dict[str, float], now: dict[str, float], state: str
+) -> None:
+    told = Override(code="eval-every", value=4, state=IN_FORCE, reason="as asked", turned=[TURNED])
+    (found,) = felt([told], now, before)
+    assert found.state == state
+    assert bool(found.turned) is (state == IN_FORCE)
+
+
+def test_a_file_that_the_command_names_can_be_another_everywhere(config: Path) -> None:
+    own = Own({"log-every": at(config, "log")}, shows_files=False)
+    arm, (told,) = own.dress(Arm(name="x", command=["train.py", "--cfg", str(config)], fixes={"log-every": 2}))
+    assert told.state == IN_FORCE
+    assert arm.texts == {str(config): CONFIG.replace("log: 5", "log: 10")}
 
 
 def test_a_command_finds_another_file_and_the_users_own_stays(tmp_path: Path, config: Path) -> None:

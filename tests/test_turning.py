@@ -63,15 +63,38 @@ def test_a_number_is_so_many_times_as_many_and_a_switch_the_other_way(own: Any, 
 
 
 def test_numbers_with_names_of_their_own_are_all_turned_and_switches_never_more_than_one() -> None:
-    numbers = [("log", 5), ("log", 8), ("plot", 3), ("never", 0), ("", 20)]
+    numbers = [("log", 5), ("plot", 3), ("never", 0), ("", 20)]
     controls = [Control(name=name, value=value, file="f", line=1) for name, value in numbers]
-    assert [(t.control.name, t.value) for t in turning.turn(of("log-every"), 4, controls)] == [
-        ("log", 20),
-        ("plot", 12),
-    ]
+    assert names_and_values(of("log-every"), 4, controls) == [("log", 20), ("plot", 12)]
+    assert names_and_values(of("log-every"), 4, [*reversed(controls)]) == [("", 80), ("plot", 12), ("log", 20)]
     switches = [Control(name=name, value=False, file="f", line=1) for name in ("held", "and_kept")]
-    assert [t.control.name for t in turning.turn(of("from-batch"), True, switches)] == ["held"]
+    assert names_and_values(of("from-batch"), True, switches) == [("held", True)]
     assert turning.turn(of("log-every"), None, controls) == []
+
+
+def test_a_name_that_stands_in_several_places_is_turned_in_all_of_them() -> None:
+    """Which section of a file is in force, reading can't tell."""
+    sections = [Control(name="save_steps", value=value, file="c.yaml", line=value) for value in (10, 2)]
+    assert names_and_values(of("checkpoint-every"), 3, sections) == [("save_steps", 30), ("save_steps", 6)]
+    alike = [Control(name="held", value=False, file="c.yaml", line=line) for line in (1, 7)]
+    assert names_and_values(of("from-batch"), True, alike) == [("held", True)] * 2
+    unlike = [Control(name="held", value=value, file="c.yaml", line=1) for value in (True, False)]
+    beside = Control(name="kept", value=False, file="c.yaml", line=9)
+    assert names_and_values(of("from-batch"), True, [*unlike, beside]) == [("kept", True)]
+
+
+def test_a_default_is_not_typed_where_a_file_outdoes_it(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(OPTIONS)
+    default = Control(name="eval_every", value=1, file=str(tmp_path / "train.py"), line=4, option="--eval-every")
+    entry = Control(name="eval_every", value=3, file=str(tmp_path / "c.yaml"), line=1)
+    assert [t.words for t in turning.turn(of("eval-every"), 4, [default])] == [["--eval_every", "4"]]
+    both = turning.turn(of("eval-every"), 4, [default, entry])
+    assert [t.words for t in both] == [[], []]
+    assert "default=4)" in (both[0].text() or "")
+
+
+def names_and_values(fix: Fix, value: Any, controls: list[Control]) -> list[tuple[str, Any]]:
+    return [(turned.control.name, turned.value) for turned in turning.turn(fix, value, controls)]
 
 
 @pytest.mark.parametrize(("framework", "found"), [(None, ["eval-every"]), ("Lightning", [])])
@@ -151,6 +174,30 @@ def test_a_constant_of_the_source_is_changed_where_it_is_the_only_one(
 @pytest.mark.parametrize("name", ["gone.yaml", "gone.py", ""])
 def test_a_file_that_cannot_be_read_is_left(tmp_path: Path, name: str) -> None:
     assert turned(1, 2, name="x", file=str(tmp_path / name), line=1).text() is None
+
+
+@pytest.mark.parametrize(
+    ("word", "named"),
+    [
+        ("configs/c.yaml", True),
+        ("./configs/../configs/c.yaml", True),
+        ("--cfg=configs/c.yaml", True),
+        ("configs/d.yaml", False),
+    ],
+)
+def test_a_command_is_given_a_copy_of_a_file_that_it_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, named: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file, command = str(tmp_path / "configs" / "c.yaml"), ["train.py", "--quiet", word, ""]
+    (tmp_path / "configs").mkdir()
+    assert turning.names(command, file) is named
+    given = f"{word.rpartition('=')[0]}{'=' if '=' in word else ''}/copy.yaml" if named else word
+    assert turning.with_copies(command, {file: Path("/copy.yaml")}) == ["train.py", "--quiet", given, ""]
+
+
+def test_source_has_others_beside_it_and_is_not_copied(tmp_path: Path) -> None:
+    assert not turning.names([str(tmp_path / "train.py")], str(tmp_path / "train.py"))
 
 
 def test_a_file_that_makes_no_sense_is_left(tmp_path: Path) -> None:

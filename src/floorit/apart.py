@@ -5,7 +5,7 @@ finds its files, and what it writes it can read back; all of it is gone when it 
 read-only. Needs no rights where unprivileged user namespaces are allowed.
 
 `guard`: the kernel (Landlock) refuses the command and its children every write outside of the folders named. It
-is for where namespaces are not allowed, as in most containers; the recorder then redirects what Python opens.
+is for where namespaces are not allowed, as in most containers; what must write elsewhere fails there.
 
 `shown`: a mount namespace in which only some files are others; what the command writes, it writes.
 """

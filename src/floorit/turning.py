@@ -7,6 +7,7 @@ has a setting for that, and reading its source has found it, the fix is that set
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,11 +31,6 @@ class Turned(msgspec.Struct, frozen=True, kw_only=True):
     code: str  # of the fix that it is
     control: Control
     value: Value
-
-    @property
-    def is_typed(self) -> bool:
-        """Whether a word of the command decides it."""
-        return bool(self.control.option) and not self.control.line
 
     @property
     def place(self) -> str:
@@ -85,14 +81,28 @@ class Turned(msgspec.Struct, frozen=True, kw_only=True):
 def turn(fix: Fix, value: Value, controls: Iterable[Control]) -> list[Turned]:
     """What a fix of that value is: each of the numbers behind it that has a name of its own, or else the first.
 
-    Of a switch only the first is turned: the others may be what it takes besides.
+    Of a switch only the first is turned: the others may be what it takes besides. A name that is given a value in
+    several places, of which reading can't tell the one in force, is turned in all of them.
     """
-    found = dict[str, Turned]()
+    named = dict[str, list[Control]]()
     for control in controls:
-        wanted = control.turned(value)
-        if wanted is not None and (not found or (control.name and not isinstance(wanted, bool))):
-            found.setdefault(control.name, Turned(code=fix.code, control=control, value=wanted))
-    return list(found.values())
+        if control.turned(value) is not None:
+            named.setdefault(control.name, []).append(control)
+    turned: list[Control] = []
+    for name, places in named.items():
+        is_switch = isinstance(places[0].value, bool)
+        if is_switch and len({place.value for place in places}) > 1:
+            continue  # the other way is not the same in all
+        if not turned or (name and not is_switch):
+            turned += _in_force(places) if name else places[:1]
+    return [Turned(code=fix.code, control=control, value=control.turned(value)) for control in turned]
+
+
+def _in_force(places: list[Control]) -> list[Control]:
+    """As they are turned together: an option that was typed would outdo the files, where its default does not."""
+    if all(place.file.endswith(_PYTHON) or place.is_typed for place in places):
+        return places
+    return [place if place.is_typed else msgspec.structs.replace(place, option="") for place in places]
 
 
 def made(turned: Turned, command: list[str], texts: Mapping[str, str]) -> tuple[list[str], dict[str, str]] | None:
@@ -193,6 +203,25 @@ def substitute(command: list[str], words: list[str]) -> list[str]:
     for group in groups:
         command = _with_option(command, group)
     return command
+
+
+def with_copies(command: list[str], copies: Mapping[str, Path]) -> list[str]:
+    """The command with the copies in place of the files that it names."""
+    return [_with_copy(word, copies) for word in command]
+
+
+def names(command: list[str], file: str) -> bool:
+    """Whether the command can be given a copy of a file: where it names it, and it is no source, which has others
+    beside it."""
+    return not file.endswith(_PYTHON) and with_copies(command, {file: Path("copy")}) != command
+
+
+def _with_copy(word: str, copies: Mapping[str, Path]) -> str:
+    option, is_assignment, value = word.rpartition("=")
+    for file, copy in copies.items():
+        if value and os.path.realpath(value) == os.path.realpath(file):
+            return f"{option}{is_assignment}{copy}"
+    return word
 
 
 def _with_option(command: list[str], words: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ from floorit.events import Place, Sample
 from floorit.scan.finding import Finding, Paced
 
 # The fix that does something more rarely, and the phase that it takes time in.
-_PHASES = {"log-every": "logging", "eval-every": "eval", "checkpoint-every": "checkpoint"}
+PHASES = {"log-every": "logging", "eval-every": "eval", "checkpoint-every": "checkpoint"}
 _LOGS = ("log-per-step", "plot-per-step")  # what reading the source calls logging in every step
 RECOMPUTE, OWN_CODE = "recompute", "python-bound"
 
@@ -26,7 +26,7 @@ def find(
     """By the code of the fix that they are the way to, or of the finding that names a function of the program's own."""
     typed = {name.replace("-", "_"): (option, value) for name, option, value in given(command)}
     logging = [(finding.file, finding.line) for finding in read if finding.code in _LOGS]
-    found = {code: _behind(looks.get(phase, ()), paced) for code, phase in _PHASES.items()}
+    found = {code: _behind(looks.get(phase, ()), paced) for code, phase in PHASES.items()}
     found[OWN_CODE] = _behind(_of_heaviest(looks.get("other", ())), paced)
     found["log-every"] += [block for line in logging for block in paced if _covers(block, *line)]
     controls = {

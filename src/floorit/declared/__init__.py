@@ -37,6 +37,11 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     line: int  # 0: it was given on the command line
     option: str = ""  # of the command line, that the value is given by, or is the default of
 
+    @property
+    def is_typed(self) -> bool:
+        """Whether a word of the command decides it."""
+        return bool(self.option) and not self.line
+
     def turned(self, value: Value) -> Value:
         """What a fix of that value makes of it: of a switch the other way, of a number so many times as many; None
         where that is not told."""

@@ -13,6 +13,7 @@ from typing import TextIO, TypeAlias
 import msgspec
 
 from floorit import turning
+from floorit.analyse.controls import PHASES
 from floorit.declared import Control
 from floorit.errors import RanOut, TrialError
 from floorit.fixes import ALL
@@ -154,8 +155,7 @@ def _conduct(
 ) -> None:
     run = runner.Runner(folder, kept, progress.tick)
     run.steps = state.steps
-    shows_files = kept is not None and kept.can_show
-    run.own = Own(settings, shows_files=shows_files)
+    run.own = Own(settings, shows_files=run.shows_files)
     if state.pilot is None:
         _first_run(state, folder, run, terms, progress)
     assert state.pilot is not None
@@ -165,9 +165,11 @@ def _conduct(
         store.save(folder, state)
     if not state.changed:
         return
-    run.own = Own({**(turning.settings(known) if known is not None else {}), **settings}, shows_files=shows_files)
+    run.own = Own({**(turning.settings(known) if known is not None else {}), **settings}, shows_files=run.shows_files)
     run.steps, run.limit = state.steps, runner.limit_for(state.pilot)
     run.samples = state.pilot.samples
+    fresh = [phase for code, phase in PHASES.items() if code not in state.base.fixes]
+    run.rare = {phase: state.pilot.rare.get(phase, 0.0) for phase in fresh}
     if not state.rounds:
         progress.say(_cost(state, terms))
 

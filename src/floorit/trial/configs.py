@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import msgspec
 import yaml
 
 from floorit.errors import UsageError
+from floorit.turning import names
 
 _ENTRY = re.compile(r"(?P<file>[^\s:={}]+\.(?:ya?ml|json)):(?P<key>[\w.-]+)=(?P<value>.*)", re.DOTALL)
 
@@ -33,7 +35,7 @@ def entry(text: str, command: list[str]) -> Entry | None:
     if found is None:
         return None
     made = Entry(found["file"], found["key"], _value(found["value"]))
-    if with_copies(command, {made.file: Path("copy")}) == command:
+    if not names(command, made.file):
         raise UsageError(f"--vary {text!r}: the command does not name {made.file}, so it cannot be given a copy")
     _set(_load(Path(made.file)), made)
     return made
@@ -49,11 +51,11 @@ def _value(text: str) -> Any:
         return text
 
 
-def write_copies(entries: list[Entry], folder: Path) -> dict[str, Path]:
-    """A copy of each file with its entries changed; where each is."""
+def write_copies(entries: list[Entry], folder: Path, texts: Mapping[str, str]) -> dict[str, Path]:
+    """A copy of each file with its entries changed, of another text where it is to have one; where each is."""
     copies = dict[str, Path]()
     for number, file in enumerate(dict.fromkeys(entry.file for entry in entries)):
-        whole = _load(Path(file))
+        whole = _load(Path(file), texts.get(str(Path(file).absolute())))
         for one in entries:
             if one.file == file:
                 _set(whole, one)
@@ -65,22 +67,9 @@ def write_copies(entries: list[Entry], folder: Path) -> dict[str, Path]:
     return copies
 
 
-def with_copies(command: list[str], copies: dict[str, Path]) -> list[str]:
-    """The command with the copies in place of the files."""
-    return [_with_copy(word, copies) for word in command]
-
-
-def _with_copy(word: str, copies: dict[str, Path]) -> str:
-    option, is_assignment, value = word.rpartition("=")
-    for file, copy in copies.items():
-        if value == file or Path(value) == Path(file):
-            return f"{option}{is_assignment}{copy}"
-    return word
-
-
-def _load(file: Path) -> Any:
+def _load(file: Path, text: str | None = None) -> Any:
     try:
-        text = file.read_text()
+        text = file.read_text() if text is None else text
         return json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"{file} cannot be read: {error}") from None

@@ -11,22 +11,23 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from floorit import hardware, launch, live, outlay, reading, runfile, telemetry, vitals
-from floorit.analyse import iterations, machine, memory, overrides, trace
+from floorit import hardware, launch, live, outlay, reading, runfile, sandbox, telemetry, turning, vitals
+from floorit.analyse import controls, iterations, ledger, machine, memory, overrides, trace
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.memory import OutOfMemory
 from floorit.events import Process, RecordReader
 from floorit.record import wire
-from floorit.sandbox import Sandbox, write
+from floorit.sandbox import Sandbox
 from floorit.trial import configs, peaks
 from floorit.trial.arms import Arm
-from floorit.trial.own import Own, heard
+from floorit.trial.own import Own, felt, heard
 from floorit.trial.trial import Cap, Override, State, Trial
 
 # Steady steps of a trial, where --steps does not say: so many seconds of them, and at the least so many.
@@ -66,12 +67,18 @@ class Runner:
         self.samples: float | None = None  # of a step of the program as it is: larger ones are as many fewer
         self.cap: float | None = None  # of the memory that is free when it starts, the share that it may have
         self.own: Own | None = None  # settings of the program's own, once they are known
+        self.rare: dict[str, float] = {}  # what the program as it is has of the phases that these make rarer
         self.beyond = 0  # the longest warm-up so far: all trials have as many steps after it
 
     @property
     def refuses_writes(self) -> bool:
         """Whether what trials write fails."""
         return self._sandbox is not None and self._sandbox.refuses
+
+    @cached_property
+    def shows_files(self) -> bool:
+        """Whether a trial can find other files than there are."""
+        return self._sandbox.can_show if self._sandbox is not None else sandbox.can_show()
 
     def pilot(self, arm: Arm) -> Trial:
         """The first run of the program as it is, with the kernel window: it is not compared with any other.
@@ -132,10 +139,9 @@ class Runner:
 
         spared = (1 - self.cap) * peaks.free_memory() if self.cap is not None else 0.0
         arm, turned = self.own.dress(arm) if self.own is not None else (arm, [])
-        copies = configs.write_copies(arm.entries, own / "configs")
-        command = launch.resolve(configs.with_copies(arm.command, copies))
-        if self._sandbox is not None:
-            command = self._sandbox.around(command, write(arm.texts, own / "settings"))
+        copies = configs.write_copies(arm.entries, own / "configs", arm.texts)
+        command = launch.resolve(turning.with_copies(arm.command, copies))
+        command = self._around(command, sandbox.write(arm.texts, own / "settings"))
         code: int | None = None
         ran_short: dict[str, Any] = {}
         with said.open("wb") as output:
@@ -151,10 +157,18 @@ class Runner:
         watcher.close()
         trial = _read(arm, code, seconds, watcher.reader, said)
         commands = [process.facts.get("argv") or [] for process in watcher.reader.run()]
-        told = [*trial.overrides, *heard(turned, commands)]
+        told = [*trial.overrides, *felt(heard(turned, commands), trial.rare, self.rare)]
         return msgspec.structs.replace(
             trial, host=memory.host, shared=memory.shared, overrides=told, **ran_short
         ), watcher
+
+    def _around(self, command: list[str], shown: dict[str, Path]) -> list[str]:
+        """The command where it is to run, and finds other files in place of some."""
+        if not self.shows_files:
+            command, shown = turning.with_copies(command, shown), {}
+        if self._sandbox is not None:
+            return self._sandbox.around(command, shown)
+        return sandbox.showing(command, shown) if shown else command
 
     def _is_enough(self, found: Iterations) -> bool:
         steady = found.after_warmup
@@ -215,6 +229,7 @@ def _read(arm: Arm, code: int | None, seconds: float, reader: RecordReader, said
     if not trained:
         return facts
     process, found = trained[0]  # ranks wait for each other: the first one's clock is that of all
+    drawn = ledger.draw(process, found)
     return msgspec.structs.replace(
         facts,
         starts=_starts(process, found),
@@ -223,6 +238,7 @@ def _read(arm: Arm, code: int | None, seconds: float, reader: RecordReader, said
         losses=[_finite(p.losses) for p, _ in trained if p.losses],
         memory=process.memory_peak,
         watts=_watts(process, found, said.parent),
+        rare={phase: drawn.seconds(phase) for phase in controls.PHASES.values()},
         evaluated=found.eval_passes > 0,
     )
 

@@ -52,6 +52,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     host: int | None = None  # bytes of the host that its processes had at the most
     shared: int | None = None  # bytes more in /dev/shm at the most; others may be in it
     watts: float | None = None  # that the GPU drew while it trained; None: nobody said
+    rare: dict[str, float] = {}  # seconds a step in phases that need not come in every step, once they were steady
     evaluated: bool = False  # whether it evaluated while it ran
     ran_out: bool = False  # whether it ended for lack of memory
     cap: Cap | None = None  # where its memory was capped

@@ -209,7 +209,7 @@ class _Project:
     def _of_own(self, turned: Turned) -> _Place:
         """A setting of the program's own, where its value stands."""
         control = turned.control
-        if turned.is_typed:
+        if control.is_typed:
             raise _ByHand(f"type {shlex.join(turned.words)} in the command")
         source = self._source(control.file)
         if source is None:

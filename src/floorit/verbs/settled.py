@@ -28,8 +28,11 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     turned: list[Turned] = []  # the settings
 
     def written(self, folder: Path) -> Settled:
-        """The same with its texts in files, in the folder of a run."""
-        return msgspec.structs.replace(self, shown=sandbox.write(self.texts, folder.absolute() / FOLDER))
+        """The same with its texts in files, in the folder of a run: shown, or named in place of the program's."""
+        shown = sandbox.write(self.texts, folder.absolute() / FOLDER)
+        if shown and not sandbox.can_show():
+            return msgspec.structs.replace(self, command=turning.with_copies(self.command, shown))
+        return msgspec.structs.replace(self, shown=shown)
 
     @property
     def words(self) -> list[str]:
@@ -58,8 +61,9 @@ def settle(command: list[str], wanted: Recipe, path: Path | None = None) -> Sett
                 f"{path}: {turned.place} does not say `{turned.now}` any more: has the patch been applied?"
             )
         command, texts = made
-    if texts and not sandbox.can_show():
-        where = ", ".join(turned.place for turned in wanted.settings if not turned.words)
+    unnamed = [one for one in wanted.settings if not one.words and not turning.names(command, one.control.file)]
+    if unnamed and not sandbox.can_show():
+        where = ", ".join(turned.place for turned in unnamed)
         raise UsageError(f"{path}: nothing here can show the program other settings than {where}: apply floorit.patch")
     return Settled(
         command=launch.resolve(command),
