@@ -30,7 +30,7 @@ class GpuUse(msgspec.Struct, frozen=True, kw_only=True):
     memory_peak: int | None  # bytes, of every process
     clock_hertz: Estimate | None
     slowed: dict[str, float]  # why its clock was held down -> share of the samples
-    processes: float | None = None  # that compute on it, in the middle of the samples; None: the driver does not say
+    processes: float | None = None  # that compute on it, on average; None: the driver does not say
     received_bytes: Estimate | None = None  # a second, over PCIe
     sent_bytes: Estimate | None = None
 
@@ -128,15 +128,15 @@ def _gpu(samples: list[Sample]) -> GpuUse | None:
         memory_peak=max((gpu.memory for gpu in seen if gpu.memory is not None), default=None),
         clock_hertz=_mean(gpu.clock for gpu in seen),
         slowed={reason: count / len(seen) for reason, count in slowed.items()},
-        processes=_median(gpu.processes for gpu in seen),
+        processes=_average(gpu.processes for gpu in seen),
         received_bytes=_mean(gpu.received for gpu in seen),
         sent_bytes=_mean(gpu.sent for gpu in seen),
     )
 
 
-def _median(values: Iterable[float | None]) -> float | None:
+def _average(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return float(np.median(known)) if known else None
+    return float(np.mean(known)) if known else None
 
 
 def _mean(values: Iterable[float | None]) -> Estimate | None:

@@ -179,8 +179,9 @@ def _headed(head: str, lines: list[Text]) -> list[tuple[str, Text]]:
 
 
 def set_to(fix: FixAdvice) -> str:
-    """A fix with its value, as `--fix` takes it."""
-    return fix.code if fix.value is None else f"{fix.code}={spelled(fix.value)}"
+    """A fix with its value, as `--fix` takes it; who does it by hand needs no word for that."""
+    is_plain = fix.value is None or (fix.by_hand and fix.value is True)
+    return fix.code if is_plain else f"{fix.code}={spelled(fix.value)}"
 
 
 def promise(fix: FixAdvice) -> str:

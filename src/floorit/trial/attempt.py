@@ -235,7 +235,7 @@ def _result(state: State, folder: Path, predicted: Predict, interrupted: bool) -
         command=state.base.command,
         outcomes=verdict.outcomes(state, lambda arm: predicted(arm, known)),
         steps=state.steps or 0,
-        trials=1 + len(state.trials()) + len(state.yardsticks),
+        trials=len(state.every_trial()),
         seconds=state.seconds(),
         interrupted=interrupted,
         folder=str(folder),

@@ -13,7 +13,7 @@ from statistics import fmean, median
 from typing import Literal, Protocol
 
 from floorit import outlay
-from floorit.trial import guard, memory, overrides, schedule, statistics
+from floorit.trial import disturbance, guard, memory, overrides, schedule, statistics
 from floorit.trial.arms import Arm
 from floorit.trial.state import Round, State
 from floorit.trial.trial import Trial
@@ -47,15 +47,18 @@ def conduct(
     One round comes before the program against itself: an arm that does not run at all is found at once. Where one
     thing is sought, time is spared for other arms: one that shows nothing of it at first is left.
     """
+    again = ""
     while open_arms := still_open(state, sought):
         names = [state.base.name, *(arm.name for arm in open_arms)]
         if failures_of_base(state) >= FLAKY or (state.alike and state.seconds() + _cost(state, names) > budget):
             return
-        told(f"round {len(state.rounds) + 1}")
+        told(f"round {len(state.rounds) + 1}{again}")
         by_name = {arm.name: arm for arm in state.arms}
         order = schedule.order(names, [round.order for round in state.rounds], dice)
-        state.rounds.append(Round(trials=[run(by_name[name]) for name in order]))
+        again = _count(state, Round(trials=[run(by_name[name]) for name in order]), state.rounds)
         save(state)
+        if again:
+            continue
         _measure_rounding(state, run, save, told)
         if still_open(state, sought):
             _measure_noise(state, run, save, alike_wanted(state, budget), told)
@@ -65,10 +68,19 @@ def _measure_noise(
     state: State, run: Run, save: Callable[[State], None], wanted: int, told: Callable[[str], None]
 ) -> None:
     """The program against itself."""
+    again = ""
     while len(state.alike) < wanted:
-        told(f"the program against itself, pair {len(state.alike) + 1}")
-        state.alike.append(Round(trials=[run(state.base), run(state.base)]))
+        told(f"the program against itself, pair {len(state.alike) + 1}{again}")
+        again = _count(state, Round(trials=[run(state.base), run(state.base)]), state.alike)
         save(state)
+
+
+def _count(state: State, made: Round, rounds: list[Round]) -> str:
+    """Put a round to the others, or aside where something came between; then, why the next is one more of it."""
+    why = disturbance.find(made.trials)
+    is_made_again = why is not None and len(state.disturbed) < disturbance.MOST
+    (state.disturbed if is_made_again else rounds).append(made)
+    return f", again ({why})" if is_made_again else ""
 
 
 def _measure_rounding(state: State, run: Run, save: Callable[[State], None], told: Callable[[str], None]) -> None:

@@ -21,11 +21,13 @@ import numpy as np
 from floorit import hardware, launch, live, outlay, reading, runfile, sandbox, telemetry, turning, vitals
 from floorit.analyse import controls, iterations, ledger, machine, memory, overrides, trace
 from floorit.analyse.iterations import Iterations
+from floorit.analyse.machine import GpuUse
 from floorit.analyse.memory import OutOfMemory
 from floorit.events import Process, RecordReader
 from floorit.record import wire
+from floorit.report.trained import used_cuda
 from floorit.sandbox import Sandbox
-from floorit.trial import configs, peaks
+from floorit.trial import configs, disturbance, peaks
 from floorit.trial.arms import Arm
 from floorit.trial.own import Own, felt, heard
 from floorit.trial.trial import Cap, Override, State, Trial
@@ -230,6 +232,7 @@ def _read(arm: Arm, code: int | None, seconds: float, reader: RecordReader, said
         return facts
     process, found = trained[0]  # ranks wait for each other: the first one's clock is that of all
     drawn = ledger.draw(process, found)
+    gpu = _gpu(process, found, said.parent)
     return msgspec.structs.replace(
         facts,
         starts=_starts(process, found),
@@ -237,7 +240,8 @@ def _read(arm: Arm, code: int | None, seconds: float, reader: RecordReader, said
         samples=float(found.samples[found.warmup :].mean()) or None,
         losses=[_finite(p.losses) for p, _ in trained if p.losses],
         memory=process.memory_peak,
-        watts=_watts(process, found, said.parent),
+        watts=gpu.power_watts.value if gpu is not None and gpu.power_watts is not None else None,
+        beside=disturbance.met(gpu, sum(map(used_cuda, processes))) if gpu is not None else None,
         rare={phase: drawn.seconds(phase) for phase in controls.PHASES.values()},
         evaluated=found.eval_passes > 0,
     )
@@ -268,14 +272,13 @@ def _state(code: int | None, seconds: float, out: OutOfMemory | None, trained: b
     return ("ran", None) if trained else ("untrained", "no backward pass was seen")
 
 
-def _watts(process: Process, found: Iterations, folder: Path) -> float | None:
-    """What the GPU drew from the first steady step to the last."""
+def _gpu(process: Process, found: Iterations, folder: Path) -> GpuUse | None:
+    """What the GPU did from the first steady step to the last."""
     starts = process.starts()[np.searchsorted(found.of_row, np.arange(found.count))]
     if len(starts) <= found.warmup + 1:
         return None
     seen = machine.describe(vitals.load(folder), float(starts[found.warmup]), float(starts[-1]))
-    power = seen.gpu.power_watts if seen is not None and seen.gpu is not None else None
-    return power.value if power is not None else None
+    return seen.gpu if seen is not None else None
 
 
 def _starts(process: Process, found: Iterations) -> list[float]:

@@ -34,6 +34,7 @@ class State(msgspec.Struct, kw_only=True):
     pilot: Trial | None = None
     alike: list[Round] = []  # the program against itself
     rounds: list[Round] = []
+    disturbed: list[Round] = []  # that something else came between: they were made again, and tell nothing
     yardsticks: dict[str, Trial] = {}  # by the size of the rounding error that was planted
 
     @property
@@ -47,8 +48,14 @@ class State(msgspec.Struct, kw_only=True):
         return self.arms[1:]
 
     def trials(self) -> list[Trial]:
-        """All but the first, in order."""
+        """All that count but the first, in order."""
         return [trial for round in (*self.alike, *self.rounds) for trial in round.trials]
+
+    def every_trial(self) -> list[Trial]:
+        """Also the first, and those that do not count."""
+        first = [self.pilot] if self.pilot is not None else []
+        lost = [trial for round in self.disturbed for trial in round.trials]
+        return [*first, *self.trials(), *lost, *self.yardsticks.values()]
 
     def of(self, arm: Arm) -> list[Trial]:
         """The trials of an arm that ran well."""
@@ -56,8 +63,7 @@ class State(msgspec.Struct, kw_only=True):
 
     def seconds(self) -> float:
         """That it has taken so far."""
-        first = [self.pilot] if self.pilot is not None else []
-        return sum(trial.seconds for trial in (*first, *self.trials(), *self.yardsticks.values()))
+        return sum(trial.seconds for trial in self.every_trial())
 
     def failure(self, arm: Arm) -> Trial | None:
         """The trial in which an arm did not run well."""

@@ -91,6 +91,7 @@ def reasons(outcome: Outcome) -> list[str]:
         steps = min(pair.steps for pair in outcome.pairs)
         pairs = several(len(outcome.pairs), "pair")
         lines.append(f"a step took {seconds(a)} as it is, {seconds(b)} with it ({pairs} over {steps} steps and more)")
+    lines += outcome.disturbed
     if outcome.parity.reason != outcome.reason:
         lines.append(f"results: {outcome.parity.reason}")
     lines += [f"{o.code}: {o.state}" + (f", {o.reason}" if o.reason else "") for o in outcome.overrides]

@@ -34,6 +34,13 @@ class Cap(msgspec.Struct, frozen=True, kw_only=True):
     retries: int | None = None  # times that the allocator gave back all it had and tried again
 
 
+class Beside(msgspec.Struct, frozen=True, kw_only=True):
+    """What a trial met on the GPU while its steps were steady."""
+
+    others: float | None  # processes of other programs that computed there, on average; None: the driver does not say
+    slowed: dict[str, float]  # why its clock was held down -> share of the time
+
+
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """A fresh process, run and read."""
 
@@ -52,6 +59,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     host: int | None = None  # bytes of the host that its processes had at the most
     shared: int | None = None  # bytes more in /dev/shm at the most; others may be in it
     watts: float | None = None  # that the GPU drew while it trained; None: nobody said
+    beside: Beside | None = None
     rare: dict[str, float] = {}  # seconds a step in phases that need not come in every step, once they were steady
     evaluated: bool = False  # whether it evaluated while it ran
     ran_out: bool = False  # whether it ended for lack of memory

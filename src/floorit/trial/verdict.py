@@ -12,7 +12,7 @@ import numpy as np
 from floorit.fixes.fix import Risk
 from floorit.fixes.values import Value
 from floorit.stats import Estimate
-from floorit.trial import conduct, guard, memory, overrides, statistics
+from floorit.trial import conduct, disturbance, guard, memory, overrides, statistics
 from floorit.trial.arms import Arm
 from floorit.trial.guard import Parity
 from floorit.trial.memory import Memory
@@ -77,6 +77,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     power: Power = Power()
     overrides: list[Override] = []
     failure: Failure | None = None
+    disturbed: list[str] = []  # what came between, and what was done about that
 
     @property
     def turned(self) -> list[Turned]:
@@ -115,6 +116,7 @@ def _outcome(state: State, arm: Arm, predicted: Estimate | str) -> Outcome:
         power=Power(a=_watts(state.of(state.base)), b=_watts(state.of(arm))),
         overrides=overrides.told(state, arm),
         failure=None if failed is None else Failure(reason=failed.reason or "", last=failed.last, said=failed.said),
+        disturbed=disturbance.told(state, arm),
     )
 
 
