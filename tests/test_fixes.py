@@ -384,6 +384,22 @@ DRAWN = msgspec.structs.replace(
 )
 
 
+@pytest.mark.parametrize(
+    ("times", "value"), [(None, 17), (100.0, 17), (6.0, 6), (2.5, 2), (1.0, None)]
+)  # 1: it comes once in the whole training, which is not made rarer
+def test_what_is_made_rarer_still_comes_once(times: float | None, value: int | None) -> None:
+    evaluates = CPU.but(host={**TRAIN, "eval": 0.033})
+    told = known(evaluates, shares={"eval-bound": 0.47}, times={} if times is None else {"eval-every": times})
+    found = said("eval-every", told)
+    if value is None:
+        assert found == "the whole training does it once"
+    else:
+        assert isinstance(found, Estimate)
+        (fix,) = [fix for fix in ALL if fix.code == "eval-every"]
+        assert fix.value is not None
+        assert fix.value(told) == value
+
+
 def test_what_the_batch_has_is_spared() -> None:
     drawing = CPU.but(host={**TRAIN, "other": 0.058})  # of 94 ms
     found = said("from-batch", known(drawing, habits=[DRAWN]))

@@ -58,22 +58,24 @@ MAY_IMPORT = {
     "floorrun": {"analyse", "events", "launch", "live", "rates", "record", "replay", "runfile", "sandbox"},
     "trial": {
         *("analyse", "declared", "events", "fixes", "hardware", "language", "launch", "live"),
-        *("outlay", "reading", "record", "report", "runfile", "sandbox", "stats", "telemetry", "turning", "vitals"),
+        *("outlay", "reading", "record", "report", "runfile", "sandbox", "stats", "telemetry", "turning", "typed"),
+        *("vitals",),
     },
     "reading": {"analyse", "declared", "events", "runfile", "scan"},
     "live": {"analyse", "events", "language", "replay", "record", "stats"},
-    "turning": {"declared", "fixes", "scan"},
+    "turning": {"declared", "events", "fixes", "scan", "typed"},
+    "typed": {"declared"},
     "recipe": {"declared", "fixes", "turning"},
     "tune": {
         *("analyse", "declared", "events", "fixes", "language", "recipe", "report", "runfile", "scan", "stats"),
-        *("trial", "turning"),
+        *("trial", "turning", "typed"),
     },
     "demo": {"language", "truth"},
     "commandline": {"__init__", "demo", "fixes", "language", "outlay", "trial", "truth", "tune"},
     "verbs": {
         *("analyse", "commandline", "condense", "cores", "declared", "demo", "events", "fixes", "floorrun", "hardware"),
         *("headroom", "imagecosts", "language", "launch", "live", "reading", "recipe", "record", "report", "runfile"),
-        *("sandbox", "telemetry", "trial", "truth", "tune", "turning", "usage", "watch"),
+        *("sandbox", "telemetry", "trial", "truth", "tune", "turning", "typed", "usage", "watch"),
     },
     "cli": {"commandline", "language"},
 }

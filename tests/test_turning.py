@@ -21,6 +21,10 @@ parser.add_argument("--held", action="store_true")
 parser.add_argument("--anew", action="store_false", dest="held")
 parser.add_argument("--both", action=argparse.BooleanOptionalAction, default=True)
 parser.add_argument("--text", type=str2bool, default=False)
+parser.add_argument("-s", dest="short", type=int, default=3)
+parser.add_argument("--any", type=bool, default=True)
+parser.add_argument("-dashes", type=int, default=2)
+parser.set_defaults(kept=3)
 EVERY, OTHER = 5, 7
 ALIKE = (3, 3)
 HELD = False
@@ -114,14 +118,16 @@ def test_a_framework_has_settings_of_its_own(framework: str | None, found: list[
         (4, "--eval-every", 1, 4, ["--eval_every", "4"]),  # as it is defined, not as it is kept
         (5, "--held", False, True, ["--held"]),
         (6, "--anew", True, False, ["--anew"]),
-        (7, "--both", True, False, ["--no-both"]),
+        (7, "--both", True, False, ["--no-both"]),  # BooleanOptionalAction
         (7, "--both", False, True, ["--both"]),
         (8, "--text", False, True, ["--text", "True"]),
+        (9, "--short", 3, 6, ["-s", "6"]),
+        (10, "--any", True, False, []),  # bool("False") is true
+        (11, "--dashes", 2, 4, ["-dashes", "4"]),
+        (12, "--kept", 3, 6, []),  # a default that is set so has no option to be seen
         (0, "--eval-every", 1, 4, ["--eval-every", "4"]),  # it was typed
-        (0, "--held", True, False, []),  # to be taken out of the command, which no word does
         (0, "trainer.every", 2, 4, ["trainer.every=4"]),
-        (0, "data.held", False, True, ["data.held=true"]),
-        (9, "", 5, 10, []),
+        (13, "", 5, 10, []),
     ],
 )
 def test_an_option_is_typed_as_the_program_takes_it(
@@ -152,14 +158,20 @@ def test_an_entry_of_a_file_is_changed_and_nothing_else(
     assert one.text(CONFIG + "more: 1\n") == CONFIG.replace(before, after) + "more: 1\n"
 
 
+@pytest.mark.parametrize("text", ['{"train": {"every": 4}, "eval": {"every": 4}}', '{"every": 4, "every": 4}'])
+def test_of_several_entries_of_one_line_none_is_changed(tmp_path: Path, text: str) -> None:
+    (tmp_path / "c.json").write_text(text)
+    assert turned(4, 8, name="every", file=str(tmp_path / "c.json"), line=1).text() is None
+
+
 @pytest.mark.parametrize(
     ("line", "own", "to", "before", "after"),
     [
-        (9, 5, 50, "EVERY, OTHER = 5", "EVERY, OTHER = 50"),
-        (11, False, True, "HELD = False", "HELD = True"),
+        (13, 5, 50, "EVERY, OTHER = 5", "EVERY, OTHER = 50"),
+        (15, False, True, "HELD = False", "HELD = True"),
         (4, 1, 3, "default=1)", "default=3)"),
-        (10, 3, 6, "", None),  # one of two that are alike
-        (9, 8, 16, "", None),  # it does not stand there
+        (14, 3, 6, "", None),  # one of two that are alike
+        (13, 8, 16, "", None),  # it does not stand there
     ],
 )
 def test_a_constant_of_the_source_is_changed_where_it_is_the_only_one(
@@ -177,27 +189,40 @@ def test_a_file_that_cannot_be_read_is_left(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "named"),
+    ("words", "becomes"),
     [
-        ("configs/c.yaml", True),
-        ("./configs/../configs/c.yaml", True),
-        ("--cfg=configs/c.yaml", True),
-        ("configs/d.yaml", False),
+        (["train.py", "-q"], ["train.py", "-q", "--eval_every", "4"]),
+        (["train.py", "--eval_every", "1"], None),  # it was not given as the program was read
+        (["train.py", "-e", "5"], None),
+        (["train.py", "--eval=5"], None),  # argparse takes the beginning of an option for it
+        (["train.py", "--ev", "5"], None),
+        (["train.py", "--evaluate"], ["train.py", "--evaluate", "--eval_every", "4"]),
     ],
 )
-def test_a_command_is_given_a_copy_of_a_file_that_it_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, named: bool
+def test_an_option_is_not_typed_beside_what_the_command_says_of_it(
+    tmp_path: Path, words: list[str], becomes: list[str] | None
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    file, command = str(tmp_path / "configs" / "c.yaml"), ["train.py", "--quiet", word, ""]
-    (tmp_path / "configs").mkdir()
-    assert turning.names(command, file) is named
-    given = f"{word.rpartition('=')[0]}{'=' if '=' in word else ''}/copy.yaml" if named else word
-    assert turning.with_copies(command, {file: Path("/copy.yaml")}) == ["train.py", "--quiet", given, ""]
+    (tmp_path / "train.py").write_text(OPTIONS)
+    one = turned(1, 4, option="--eval-every", file=str(tmp_path / "train.py"), line=4)
+    made = turning.made(one, words, {})
+    assert (made and made[0]) == becomes
+    assert turning.is_outdone(one, words) is (becomes is None)
 
 
-def test_source_has_others_beside_it_and_is_not_copied(tmp_path: Path) -> None:
-    assert not turning.names([str(tmp_path / "train.py")], str(tmp_path / "train.py"))
+def test_an_option_that_has_another_default_by_now_is_not_typed(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(OPTIONS.replace("default=1)", "default=2)"))
+    assert turning.made(turned(1, 4, option="--eval-every", file=str(path), line=4), ["train.py"], {}) is None
+    path.write_text("\n" + OPTIONS)
+    assert turning.made(turned(1, 4, option="--eval-every", file=str(path), line=4), ["train.py"], {}) is None
+
+
+def test_behind_the_name_of_a_command_no_option_of_its_parents_is_typed(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(OPTIONS + "commands = parser.add_subparsers()\n")
+    one = turned(1, 4, option="--eval-every", file=str(path), line=4)
+    assert one.words == []
+    assert turning.made(one, ["train.py", "fit"], {}) == (["train.py", "fit"], {str(path): one.text()})
 
 
 def test_a_file_that_makes_no_sense_is_left(tmp_path: Path) -> None:

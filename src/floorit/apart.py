@@ -26,7 +26,7 @@ NOT_FOUND = 127
 OVERLAY, GUARD, SHOWN = "overlay", "guard", "shown"
 
 _NEW_MOUNTS, _NEW_USER = 0x20000, 0x10000000
-_READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 32, 4096, 16384, 1 << 18
+_READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE, _SLAVE = 1, 32, 4096, 16384, 1 << 18, 1 << 19
 # Flags of a mount that may not be dropped when it is mounted again: as statvfs tells them, as mount takes them.
 _LASTING = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
 _SYSTEM = ("/proc", "/sys", "/dev")  # what a program needs of these is no file; /dev/shm is for its workers
@@ -101,8 +101,11 @@ def overlay(scratch: str, keep: list[str], memory: int, show: list[list[str]]) -
                 raise  # a program that can write nothing where it works would only fail
             _show_read_only(path, root + path)
     for file, path in show:
-        os.makedirs(os.path.dirname(root + path), exist_ok=True)
-        shutil.copy2(file, root + path)  # with its time, by which it is known again
+        try:
+            os.makedirs(os.path.dirname(root + path), exist_ok=True)
+            shutil.copy2(file, root + path)  # with its time, by which it is known again
+        except OSError:  # nothing can be written there
+            _mount(file, root + path, None, _BIND)
     for path in keep:
         _mount(path, root + path, None, _BIND)
     os.chroot(root)
@@ -177,7 +180,7 @@ def _show_read_only(path: str, target: str) -> None:
 def shown(show: list[list[str]]) -> None:
     """Put files over others, for this process and those that it starts."""
     _leave_namespace()
-    _mount("none", "/", None, _RECURSIVE | _PRIVATE)
+    _mount("none", "/", None, _RECURSIVE | _SLAVE)  # what is mounted later on is there for it, too
     for file, path in show:
         _mount(file, path, None, _BIND)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -16,10 +17,13 @@ from floorit.runfile import RunFile
 
 def read(run: RunFile, reader: RecordReader, shown: Mapping[str, Path] = MappingProxyType({})) -> RunFile:
     """The run with that; in place of some files it was shown others."""
-    from floorit.scan.scan import of_run  # takes 0.1 s to import, which the program need not wait for
+    from floorit.scan.scan import of_run, whole_path  # takes 0.1 s to import, which the program need not wait for
+    from floorit.scan.source import decoded
 
     processes = reader.run()
-    found = of_run(habits.files([*processes, *reader.workers.values()]))
+    paths = habits.files([*processes, *reader.workers.values()])
+    others = {path: shown[real] for path in paths if (real := os.path.realpath(path)) in shown and path.endswith(".py")}
+    found = of_run(paths, {whole_path(path): decoded(other.read_bytes())[0] for path, other in others.items()})
     return msgspec.structs.replace(
         run,
         told=gather.gather(processes, shown),

@@ -61,11 +61,11 @@ def write(path: Path, recipe: Recipe, comments: list[str]) -> None:
     for turned in recipe.settings:
         own = msgspec.structs.asdict(_written(turned))
         lines += ["", "[[settings]]", *_entries({k: v for k, v in own.items() if v != ""})]
-    path.write_text("\n".join([*lines, ""]))
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def _entries(values: dict[str, Any]) -> Iterable[str]:
-    return (f"{key} = {json.dumps(value)}" for key, value in values.items())
+    return (f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items())
 
 
 def _written(turned: Turned) -> _Setting:
@@ -86,7 +86,7 @@ def _written(turned: Turned) -> _Setting:
 def read(path: Path) -> Recipe:
     """What is in a file; UsageError where it cannot be read or names a fix that there is not."""
     try:
-        whole = tomllib.loads(path.read_text())
+        whole = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

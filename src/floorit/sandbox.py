@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import tokenize
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -74,12 +76,23 @@ def showing(command: list[str], shown: Mapping[str, Path]) -> list[str]:
 
 
 def write(texts: Mapping[str, str], folder: Path) -> dict[str, Path]:
-    """The texts of files, in files to be shown in their places."""
+    """The texts of files, in files to be shown in their places: in the same encoding, with the same rights."""
     files = {path: folder / str(number) / Path(path).name for number, path in enumerate(texts)}
     for path, file in files.items():
         file.parent.mkdir(parents=True)
-        file.write_text(texts[path], encoding="utf-8", newline="")
+        file.write_bytes(texts[path].encode(_encoding(path)))
+        with suppress(OSError):
+            shutil.copymode(path, file)
     return files
+
+
+def _encoding(path: str) -> str:
+    """Source may name its own."""
+    try:
+        with open(path, "rb") as file:
+            return tokenize.detect_encoding(file.readline)[0] if path.endswith(".py") else "utf-8"
+    except (OSError, SyntaxError):
+        return "utf-8"
 
 
 def _shown(files: Mapping[str, Path]) -> list[str]:

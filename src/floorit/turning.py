@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from floorit import typed
 from floorit.declared import Control, Value, edit
+from floorit.events import Process
 from floorit.fixes import ALL
 from floorit.fixes.fix import Fix, Known
 from floorit.scan.edits import replace
 from floorit.scan.source import Source, Unreadable, argument, has_stars, is_constant, last_word, read
 
 _PYTHON = ".py"
-_OPTION = re.compile(r"-+[A-Za-z]")
 
 
 class Turned(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,14 +50,18 @@ class Turned(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> list[str]:
-        """For the command line; none where no option gives the value."""
-        option, call = _defined(self.control)
-        if option and not option.startswith("-"):
-            return [f"{option}={_word(self.value)}"]
-        if not option or self.value is None:
-            return []
-        takes_value = not isinstance(self.value, bool) or (call is not None and argument(call, "type") is not None)
-        return [option, str(self.value)] if takes_value else _switch(option, self.value is True, call)
+        """For the command line; none where the program defines no option that can be typed so."""
+        own = self.control
+        if own.is_typed:
+            return (
+                [own.option, _word(self.value)] if own.option.startswith("-") else [f"{own.option}={_word(self.value)}"]
+            )
+        call = _definition(own)
+        if call is None or self.value is None or last_word(argument(call, "type") or call.func) == "bool":
+            return []  # whatever word is given to bool(), it is true
+        if not isinstance(self.value, bool) or argument(call, "type") is not None:
+            return [_flag(call), str(self.value)]
+        return _switch(_flag(call), self.value, call)
 
     def text(self, before: str | None = None) -> str | None:
         """Of its file (`before`, where it has been changed already) with that value; None where it can't be put in."""
@@ -107,18 +112,61 @@ def _in_force(places: list[Control]) -> list[Control]:
 
 def made(turned: Turned, command: list[str], texts: Mapping[str, str]) -> tuple[list[str], dict[str, str]] | None:
     """A command, and the texts that it is to find in place of its files', with one setting turned; None where its value
-    cannot be changed where it stands."""
-    if turned.words:
-        return substitute(command, turned.words), dict(texts)
-    file = turned.control.file
+    cannot be changed where it stands, or is another by now."""
+    own, words = turned.control, turned.words
+    if own.is_typed:
+        changed = typed.retyped(command, own.option, own.value, turned.value)
+        return (changed, dict(texts)) if changed is not None else None
+    if is_outdone(turned, command):
+        return None
+    if words:
+        is_there = _is_default(own)
+        return ([*command, *words], dict(texts)) if is_there else None
+    file = os.path.realpath(own.file)
     text = turned.text(texts.get(file))
     return (command, {**texts, file: text}) if text is not None else None
 
 
-def reached(turned: Iterable[Turned], commands: Iterable[list[str]]) -> bool:
-    """Whether processes of the program were started with the words: a script may not pass them on."""
-    words = [word for one in turned for word in one.words]
-    return not words or any(all(word in command for word in words) for command in commands)
+def is_outdone(turned: Turned, command: list[str]) -> bool:
+    """Whether the command itself gives an option whose default is to be turned: by a short form of it, say."""
+    own = turned.control
+    if not own.option or own.is_typed or (call := _definition(own)) is None:
+        return False
+    source, flags = _source(own.file), _flags(call)
+    every = [flag for one in (source.calling("add_argument") if source is not None else ()) for flag in _flags(one)]
+    return typed.is_given(flags, command, [flag for flag in every if flag not in flags])
+
+
+def why_not(turned: Iterable[Turned], processes: Sequence[Process], shown: Mapping[str, Path]) -> str | None:
+    """Why settings were not in force in a run's processes, some files shown to them in place of others; None where all
+    of them were, as far as that is seen."""
+    return next((said for one in turned if (said := _why_not(one, processes, shown)) is not None), None)
+
+
+def _why_not(turned: Turned, processes: Sequence[Process], shown: Mapping[str, Path]) -> str | None:
+    if turned.words:
+        if any(_is_told(turned, process.facts.get("argv") or []) for process in processes):
+            return None
+        return f"the program was not given {shlex.join(turned.words)}"  # a script may pass nothing on
+    file = os.path.realpath(turned.control.file)
+    if file.endswith(_PYTHON):
+        return None  # nobody notes which source is imported
+    state = shown[file].stat() if file in shown else None
+    met = [note for process in processes for note in process.configs if _is_it_or_its_copy(note, file, shown)]
+    if state is None or not met:
+        return f"the program was not seen to read {turned.place}"
+    if any((note["size"], note["modified"]) != (state.st_size, state.st_mtime_ns) for note in met):
+        return f"a process of the program found {turned.control.file} as it is"
+    return None
+
+
+def _is_told(turned: Turned, command: list[str]) -> bool:
+    return typed.has(command, turned.words) or typed.gives(command, turned.words[0], turned.value)
+
+
+def _is_it_or_its_copy(note: Mapping[str, Any], file: str, shown: Mapping[str, Path]) -> bool:
+    path = os.path.realpath(str(note["path"]))
+    return path == file or (file in shown and path == os.path.realpath(shown[file]))
 
 
 def settings(known: Known) -> dict[str, list[Control]]:
@@ -140,15 +188,15 @@ def _constants(source: Source, control: Control) -> Iterator[ast.Constant]:
     calls = [call for call in source.all(ast.Call) if call.lineno == control.line]
     for call in calls if control.option else ():
         default = argument(call, "default")
-        if isinstance(default, ast.Constant) and _is_it(default, control):
+        if isinstance(default, ast.Constant) and _says(default, control):
             yield default
             return
     for node in source.all(ast.Constant):
-        if node.lineno == control.line and _is_it(node, control):
+        if node.lineno == control.line and _says(node, control):
             yield node
 
 
-def _is_it(node: ast.Constant, control: Control) -> bool:
+def _says(node: ast.Constant, control: Control) -> bool:
     return type(node.value) is type(control.value) and node.value == control.value
 
 
@@ -157,24 +205,45 @@ def _word(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _defined(control: Control) -> tuple[str, ast.Call | None]:
-    """The option as it is typed, and the call that defines it: `--eval_every`, where its name alone may mean
-    `--eval-every`."""
+def _definition(control: Control) -> ast.Call | None:
+    """The call that defines the option whose default it is, where a command that ends with the option gives it: not
+    where words behind a name of a command belong to that."""
     source = _source(control.file) if control.option and control.file.endswith(_PYTHON) else None
-    for call in source.all(ast.Call) if source is not None else ():
-        if call.lineno == control.line and last_word(call.func) == "add_argument" and not has_stars(call):
-            flags = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-            return next((flag for flag in flags if flag.startswith("--")), control.option), call
-    return control.option, None
+    if source is None or any(source.calling("add_subparsers", "add_parser")):
+        return None
+    defining = (call for call in source.calling("add_argument") if call.lineno == control.line and not has_stars(call))
+    return next((call for call in defining if _flags(call)), None)
 
 
-def _switch(option: str, on: bool, call: ast.Call | None) -> list[str]:
+def _flags(call: ast.Call) -> list[str]:
+    """As the program defines them."""
+    words = [one.value for one in call.args if isinstance(one, ast.Constant)]
+    return [word for word in words if isinstance(word, str) and word.startswith("-")]
+
+
+def _flag(call: ast.Call) -> str:
+    """The one to type: `--eval_every`, where its name alone may mean `--eval-every`."""
+    flags = _flags(call)
+    return next((flag for flag in flags if flag.startswith("--")), flags[0])
+
+
+def _is_default(control: Control) -> bool:
+    """Whether the option still has that default."""
+    source, call = _source(control.file), _definition(control)
+    if control.value is False and call is not None and argument(call, "default") is None:
+        return is_constant(argument(call, "action"), "store_true")
+    if control.value is True and call is not None and argument(call, "default") is None:
+        return is_constant(argument(call, "action"), "store_false")
+    return source is not None and constant(source, control) is not None
+
+
+def _switch(option: str, on: bool, call: ast.Call) -> list[str]:
     """A switch on the command line; no words where it cannot be typed that way."""
-    action = argument(call, "action") if call is not None else None
+    action = argument(call, "action")
     if action is not None and last_word(action) == "BooleanOptionalAction":
         return [option if on else f"--no-{option.removeprefix('--')}"]
-    turns_off = is_constant(action, "store_false") if action is not None else False
-    return [option] if on is not turns_off else []
+    wanted = "store_true" if on else "store_false"
+    return [option] if is_constant(action, wanted) else []
 
 
 def _source(file: str, text: str | None = None) -> Source | None:
@@ -182,63 +251,3 @@ def _source(file: str, text: str | None = None) -> Source | None:
         return read(Path(file), text)
     except Unreadable:
         return None
-
-
-def unheard(turned: Iterable[Turned]) -> str:
-    """Why it was not in force, where the words did not get there."""
-    words = shlex.join(word for one in turned for word in one.words)
-    return f"the program was not given {words}, which the command ends with"
-
-
-# -- words of a command -----------------------------------------------------------------------------------------------
-
-
-def substitute(command: list[str], words: list[str]) -> list[str]:
-    """The command with each `--option value` or `key=value` in place of what it says of that; else at its end."""
-    groups: list[list[str]] = []
-    for word in words:
-        if not groups or _is_option(word) or ("=" in word and not groups[-1][0].startswith("-")):
-            groups.append([])
-        groups[-1].append(word)
-    for group in groups:
-        command = _with_option(command, group)
-    return command
-
-
-def with_copies(command: list[str], copies: Mapping[str, Path]) -> list[str]:
-    """The command with the copies in place of the files that it names."""
-    return [_with_copy(word, copies) for word in command]
-
-
-def names(command: list[str], file: str) -> bool:
-    """Whether the command can be given a copy of a file: where it names it, and it is no source, which has others
-    beside it."""
-    return not file.endswith(_PYTHON) and with_copies(command, {file: Path("copy")}) != command
-
-
-def _with_copy(word: str, copies: Mapping[str, Path]) -> str:
-    option, is_assignment, value = word.rpartition("=")
-    for file, copy in copies.items():
-        if value and os.path.realpath(value) == os.path.realpath(file):
-            return f"{option}{is_assignment}{copy}"
-    return word
-
-
-def _with_option(command: list[str], words: list[str]) -> list[str]:
-    first, *values = words
-    key, is_assignment, _ = first.partition("=")
-    for at, word in enumerate(command):
-        if is_assignment and not values and word.startswith(f"{key}="):
-            return [*command[:at], first, *command[at + 1 :]]
-        if not is_assignment and word == first:
-            rest = command[at + 1 :]
-            own = next((n for n, other in enumerate(rest) if _is_option(other)), len(rest))
-            return [*command[:at], *words, *rest[min(own, len(values)) :]]
-        if not is_assignment and len(values) == 1 and word.startswith(f"{first}="):
-            return [*command[:at], f"{first}={values[0]}", *command[at + 1 :]]
-    return [*command, *words]
-
-
-def _is_option(word: str) -> bool:
-    """And no number that is less than zero."""
-    return bool(_OPTION.match(word))

@@ -9,7 +9,7 @@ import msgspec
 
 from floorit.analyse.callers import Looks
 from floorit.analyse.ledger import heaviest
-from floorit.declared import Control
+from floorit.declared import Control, Value
 from floorit.declared.gather import given
 from floorit.events import Place, Sample
 from floorit.scan.finding import Finding, Paced
@@ -24,7 +24,7 @@ def find(
     looks: Looks, read: Iterable[Finding], paced: Sequence[Paced], recomputing: Iterable[Control], command: list[str]
 ) -> dict[str, list[Control]]:
     """By the code of the fix that they are the way to, or of the finding that names a function of the program's own."""
-    typed = {name.replace("-", "_"): (option, value) for name, option, value in given(command)}
+    typed = {name.replace("-", "_").lower(): (option, value) for name, option, value in given(command)}
     logging = [(finding.file, finding.line) for finding in read if finding.code in _LOGS]
     found = {code: _behind(looks.get(phase, ()), paced) for code, phase in PHASES.items()}
     found[OWN_CODE] = _behind(_of_heaviest(looks.get("other", ())), paced)
@@ -67,9 +67,11 @@ def _covers(block: Paced, file: str, line: int) -> bool:
     return block.file == file and block.lines[0] <= line <= block.lines[1]
 
 
-def _as_given(control: Control, typed: dict[str, tuple[str, bool | int | float | str | None]]) -> Control:
-    """With the value that the command line gives, which outdoes a file and a default."""
-    option, value = typed.get(control.name.rpartition(".")[2].lower(), ("", control.value))
-    if not option:
+def _as_given(control: Control, typed: dict[str, tuple[str, Value]]) -> Control:
+    """With the value that the command line gives, which outdoes a file and a default: `--save-every 2`, and with more
+    in front of it `train.save_every=2`."""
+    ends = [given for name, given in typed.items() if f".{name}".endswith(f".{control.name.lower()}")]
+    if not control.name or not ends:
         return control
+    option, value = ends[-1]
     return msgspec.structs.replace(control, value=value, option=option, file="", line=0)

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from floorit import replay
+from floorit.analyse import rare
 from floorit.analyse.iterations import BETWEEN, EVAL, TRAIN, Ints, Iterations
 from floorit.declared import Declaration, Told
 from floorit.events import Process
@@ -17,6 +18,7 @@ from floorit.stats import Estimate, Floats, mean
 TRAINING, EVALUATION, CHECKPOINTS = "training", "evaluation", "checkpoints"
 GAPS, REST, START = "starting the loader again", "the rest between steps", "start-up and warm-up"
 AROUND = "before and after training"
+_RARE = {rare.EVALUATES: EVALUATION, rare.SAVES: CHECKPOINTS}
 _ENOUGH = 2  # times that something must have happened for its distance to be known
 _GAP, _SAVE, _EVAL = wire.EPOCH_GAP, wire.CHECKPOINT, wire.EVAL
 
@@ -42,6 +44,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     seconds: Estimate
     shares: list[Share]
     how: str  # what the counts and the time rest on
+    times: dict[str, float] = {}  # how often it evaluates and saves, where that is known
 
 
 class _Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +68,7 @@ def measured(process: Process, iterations: Iterations, seconds: float) -> Job:
     spent = _spent(process, iterations)
     spent[AROUND] = max(seconds - sum(spent.values()), 0.0)
     whole = Estimate(value=seconds, low=seconds, high=seconds, n=iterations.count)
+    by_step = rare.by_step(process, iterations)
     return Job(
         epochs=len(counts) or None,
         steps_per_epoch=same,
@@ -72,6 +76,7 @@ def measured(process: Process, iterations: Iterations, seconds: float) -> Job:
         seconds=whole,
         shares=_shares(spent),
         how="as it ran, to its end",
+        times={_RARE[phase]: float((each > 0).sum()) for phase, each in by_step.items() if phase in _RARE},
     )
 
 
@@ -87,12 +92,13 @@ def project(process: Process, iterations: Iterations, told: Told | None, launche
     if pace is None:
         raise Unknown("no step was seen after warm-up")
     complete = _complete(process, iterations)
-    parts = {TRAINING: _times(pace, plan.steps)}
+    parts, times = {TRAINING: _times(pace, plan.steps)}, dict[str, float]()
     for what, seen in _between(process, iterations).items():
         often = _how_often(seen, complete, plan)
         each = mean(seen.seconds, least=0.0)
         if often and each is not None:
             parts[what] = _times(each, often)
+            times |= {what: often} if what in _RARE.values() else {}
     parts[START] = _start(process, iterations, pace.value, launched)
     not_in_it = "" if complete else "; no epoch was seen to its end, so what comes between epochs is not in it"
     return Job(
@@ -102,6 +108,7 @@ def project(process: Process, iterations: Iterations, told: Told | None, launche
         seconds=_sum(list(parts.values()), pace.n),
         shares=_shares({what: part.value for what, part in parts.items()}),
         how=f"{plan.how}; projected from {iterations.count} steps{not_in_it}",
+        times=times,
     )
 
 
@@ -197,14 +204,10 @@ def _by_step(of_row: Ints, seconds: Floats, count: int) -> Floats:
 
 def _by_what(process: Process, iterations: Iterations) -> dict[str, Floats]:
     """Seconds of each row that are not of a step."""
-    rows, kind = process.rows, iterations.kind
-    lengths = _lengths(process)
-    seconds = rows["seconds"].astype(np.float64)
-    evaluates = kind == EVAL
-    saves = np.where(evaluates, 0.0, seconds[:, _SAVE])
-    gaps = np.where(evaluates, 0.0, seconds[:, _GAP])
-    evaluation = np.where(evaluates, lengths, seconds[:, _EVAL])
-    rest = np.where(kind == BETWEEN, lengths - saves - gaps - evaluation, 0.0)
+    seldom = rare.by_row(process, iterations)
+    evaluation, saves = seldom[rare.EVALUATES], seldom[rare.SAVES]
+    gaps = np.where(iterations.kind == EVAL, 0.0, process.rows["seconds"][:, _GAP].astype(np.float64))
+    rest = np.where(iterations.kind == BETWEEN, _lengths(process) - saves - gaps - evaluation, 0.0)
     return {EVALUATION: evaluation, CHECKPOINTS: saves, GAPS: gaps, REST: rest}
 
 

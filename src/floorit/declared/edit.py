@@ -27,11 +27,11 @@ def with_value(text: str, suffix: str, line: int, setting: str, value: Value, wa
     """
     try:
         before = entries(text, suffix)
-        at = next(i for i, one in enumerate(before) if _is_meant(one, line, setting))
-        start, end = next(_places(text, suffix, line, before[at].key))
-        made = text[:start] + _spelled(value, text[start:end], suffix) + text[end:]
+        [at] = (i for i, one in enumerate(before) if _is_meant(one, line, setting))
+        [(start, end)] = set(_places(text, suffix, line, before[at].key))
+        made = text[:start] + spelled(value, text[start:end], suffix) + text[end:]
         after = entries(made, suffix)
-    except (StopIteration, Unreadable):
+    except (ValueError, Unreadable):  # none of them, or one of several
         return None
     if was is not None and before[at].value != was:
         return None
@@ -95,8 +95,8 @@ def _offset(text: str, line: int, column: int) -> int:
     return sum(map(len, lines[: line - 1])) + len(lines[line - 1].encode()[:column].decode(errors="replace"))
 
 
-def _spelled(value: Value, before: str, suffix: str) -> str:
-    """As the file writes its values: its words for a switch, its quotes."""
+def spelled(value: Value, before: str, suffix: str = "") -> str:
+    """As what stood there before: its words for a switch, its quotes."""
     if suffix == ".py":
         return repr(value)
     quote = before[0] if before[:1] in ("'", '"') else ""

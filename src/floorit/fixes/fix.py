@@ -52,6 +52,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     controls: dict[str, list[Control]] | None = None  # its own settings for what a fix does; None: they were not read
     samples_per_epoch: float | None = None  # of all ranks; None: it is not known
     backward_beside: float | None = None  # seconds of the backward pass that no part of the model takes
+    times: dict[str, float] = {}  # how often the whole training does what a fix makes rarer, where that is known
     without_data: float | None = None  # seconds that no change to the data path can make a step shorter than
 
     def gain_of_data(self, change: Change) -> Estimate:

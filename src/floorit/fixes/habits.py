@@ -17,7 +17,8 @@ from floorit.stats import Estimate, seconds
 _BESIDE_TRACES = Range(0.0, 0.4, 1.0)
 _FOR_NOTHING = ("synchronize", "empty_cache")  # calls that block, and of which the override leaves none
 _HELD = "batch-has-it"  # as reading the source calls it
-_TIMES_AS_RARE = values.whole(2, 1 << 20)  # as the program has it; nobody means more
+_TWICE = 2
+_TIMES_AS_RARE = values.whole(_TWICE, 1 << 20)  # as the program has it; nobody means more
 
 
 def _anomaly(known: Known) -> Estimate | str:
@@ -66,8 +67,8 @@ def _sync_off_applied(known: Known) -> Estimate | str:
     return gain(known.needs, Change(syncs=1 - left_out / total))
 
 
-def _rarer(finding: str, phase: str) -> tuple[Callable[[Known], Estimate | str], Callable[[Known], int]]:
-    """Once in a while is enough: so often that it takes a twentieth of the step."""
+def _rarer(code: str, finding: str, phase: str) -> tuple[Callable[[Known], Estimate | str], Callable[[Known], int]]:
+    """Once in a while is enough: so often that it takes a twentieth of the step, but at least once in the training."""
 
     def share(known: Known) -> float:
         return max(known.shares.get(finding, 0.0), known.share(phase))
@@ -76,18 +77,24 @@ def _rarer(finding: str, phase: str) -> tuple[Callable[[Known], Estimate | str],
         spent = known.share(phase)
         if not spent:
             return "the program does not do it while it trains"
-        left = 1 / rarer(share(known))
+        if known.times.get(code, _TWICE) < _TWICE:
+            return "the whole training does it once"
+        left = 1 / value(known)
         beyond = max(share(known) - spent, 0.0)  # what is made for it, in the program's own code
         own = known.share("other")
         parts = {phase: left, **({"other": 1 - (1 - left) * min(beyond / own, 1.0)} if own and beyond else {})}
         return gain(known.needs, Change(phases=parts))
 
-    return predict, lambda known: rarer(share(known))
+    def value(known: Known) -> int:
+        enough, most = rarer(share(known)), known.times.get(code)
+        return max(min(enough, int(most)), _TWICE) if most is not None else enough
+
+    return predict, value
 
 
-_log, _log_value = _rarer("logging-bound", "logging")
-_eval_rarer, _eval_value = _rarer("eval-bound", "eval")
-_checkpoint, _checkpoint_value = _rarer("checkpoint-bound", "checkpoint")
+_log, _log_value = _rarer("log-every", "logging-bound", "logging")
+_eval_rarer, _eval_value = _rarer("eval-every", "eval-bound", "eval")
+_checkpoint, _checkpoint_value = _rarer("checkpoint-every", "checkpoint-bound", "checkpoint")
 
 
 def _eval(known: Known) -> Estimate | str:

@@ -8,6 +8,7 @@ from floorit import plan
 from floorit.analyse import needs
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
+from floorit.analyse.job import CHECKPOINTS, EVALUATION, Job
 from floorit.analyse.ledger import Entry
 from floorit.analyse.settings import Setting
 from floorit.fixes.fix import Known
@@ -47,10 +48,18 @@ def known_of(report: Report) -> Known | None:
         ungraded=report.run.ungraded,
         habits=report.habits,
         controls=report.controls,
+        times=_times(report.job),
         samples_per_epoch=_samples_per_epoch(report.run, report.workers),
         backward_beside=report.parts[-1].backward_seconds if report.parts else None,
         without_data=report.floor.least_without_data if report.floor is not None else None,
     )
+
+
+def _times(job: Job | None) -> dict[str, float]:
+    """How often, by the fix that makes it rarer."""
+    often = job.times if job is not None else {}
+    by_code = {"eval-every": EVALUATION, "checkpoint-every": CHECKPOINTS}
+    return {code: often[what] for code, what in by_code.items() if what in often}
 
 
 def _samples_per_epoch(run: RunFacts, workers: Workers | None) -> float | None:

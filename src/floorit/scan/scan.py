@@ -97,9 +97,10 @@ def _scan(
     return _with_settings(said_of_all, whole) if of_run else said_of_all
 
 
-def of_run(paths: Iterable[str]) -> Result:
-    """What there is to say of files that a run was seen in; their names are whole, as in its record."""
-    found = scan([Path(path) for path in paths if Path(path).is_file()], of_run=True)
+def of_run(paths: Iterable[str], texts: Mapping[Path, str] = MappingProxyType({})) -> Result:
+    """What there is to say of files that a run was seen in; their names are whole, as in its record. It may have found
+    other texts there."""
+    found = scan([Path(path) for path in paths if Path(path).is_file()], texts=texts, of_run=True)
     findings = [msgspec.structs.replace(one, file=str(whole_path(one.file)), edits=()) for one in found.findings]
     return msgspec.structs.replace(found, findings=findings)
 

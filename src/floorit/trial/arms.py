@@ -15,7 +15,7 @@ from floorit.fixes.fix import Risk
 from floorit.fixes.values import Value
 from floorit.trial import configs
 from floorit.trial.configs import Entry
-from floorit.turning import substitute
+from floorit.typed import substitute
 
 Variation: TypeAlias = list[str] | Entry
 

@@ -169,7 +169,7 @@ def _conduct(
     run.steps, run.limit = state.steps, runner.limit_for(state.pilot)
     run.samples = state.pilot.samples
     fresh = [phase for code, phase in PHASES.items() if code not in state.base.fixes]
-    run.rare = {phase: state.pilot.rare.get(phase, 0.0) for phase in fresh}
+    run.rare = {phase: state.pilot.seldom(phase) for phase in fresh}
     if not state.rounds:
         progress.say(_cost(state, terms))
 

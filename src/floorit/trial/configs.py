@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,7 +14,7 @@ import msgspec
 import yaml
 
 from floorit.errors import UsageError
-from floorit.turning import names
+from floorit.typed import names
 
 _ENTRY = re.compile(r"(?P<file>[^\s:={}]+\.(?:ya?ml|json)):(?P<key>[\w.-]+)=(?P<value>.*)", re.DOTALL)
 
@@ -55,7 +56,7 @@ def write_copies(entries: list[Entry], folder: Path, texts: Mapping[str, str]) -
     """A copy of each file with its entries changed, of another text where it is to have one; where each is."""
     copies = dict[str, Path]()
     for number, file in enumerate(dict.fromkeys(entry.file for entry in entries)):
-        whole = _load(Path(file), texts.get(str(Path(file).absolute())))
+        whole = _load(Path(file), texts.get(os.path.realpath(file)))
         for one in entries:
             if one.file == file:
                 _set(whole, one)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from floorit.analyse.machine import GpuUse
 from floorit.report.words import several
 from floorit.trial.arms import Arm

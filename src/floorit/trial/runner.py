@@ -18,8 +18,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from floorit import hardware, launch, live, outlay, reading, runfile, sandbox, telemetry, turning, vitals
-from floorit.analyse import controls, iterations, ledger, machine, memory, overrides, trace
+from floorit import hardware, launch, live, outlay, reading, runfile, sandbox, telemetry, typed, vitals
+from floorit.analyse import iterations, machine, memory, overrides, rare, trace
 from floorit.analyse.iterations import Iterations
 from floorit.analyse.machine import GpuUse
 from floorit.analyse.memory import OutOfMemory
@@ -29,7 +29,7 @@ from floorit.report.trained import used_cuda
 from floorit.sandbox import Sandbox
 from floorit.trial import configs, disturbance, peaks
 from floorit.trial.arms import Arm
-from floorit.trial.own import Own, felt, heard
+from floorit.trial.own import Own, felt, found
 from floorit.trial.trial import Cap, Override, State, Trial
 
 # Steady steps of a trial, where --steps does not say: so many seconds of them, and at the least so many.
@@ -69,7 +69,7 @@ class Runner:
         self.samples: float | None = None  # of a step of the program as it is: larger ones are as many fewer
         self.cap: float | None = None  # of the memory that is free when it starts, the share that it may have
         self.own: Own | None = None  # settings of the program's own, once they are known
-        self.rare: dict[str, float] = {}  # what the program as it is has of the phases that these make rarer
+        self.rare: dict[str, float] = {}  # seconds a step of the program as it is, of the phases that these make rarer
         self.beyond = 0  # the longest warm-up so far: all trials have as many steps after it
 
     @property
@@ -92,7 +92,7 @@ class Runner:
         environment = hardware.examine(self._folder)
         launch.make_record(own)
         started = time.time()
-        trial, watcher = self._run(arm, own, window=True, jitter=0.0)
+        trial, watcher, shown = self._run(arm, own, window=True, jitter=0.0)
         trace.shrink(own / runfile.RECORD)
         run = runfile.RunFile(
             command=arm.command,
@@ -103,7 +103,7 @@ class Runner:
             exit_code=trial.exit_code,
             seconds=trial.seconds,
         )
-        runfile.save(own, reading.read(run, watcher.reader))
+        runfile.save(own, reading.read(run, watcher.reader, shown))
         return trial
 
     def __call__(self, arm: Arm, *, jitter: float = 0.0) -> Trial:
@@ -123,7 +123,8 @@ class Runner:
             if not folder.exists():
                 return folder
 
-    def _run(self, arm: Arm, own: Path, *, window: bool, jitter: float) -> tuple[Trial, live.Live]:
+    def _run(self, arm: Arm, own: Path, *, window: bool, jitter: float) -> tuple[Trial, live.Live, dict[str, Path]]:
+        """It, who watched it, and the files that it found in place of others."""
         record, said = own / runfile.RECORD, own / "output.txt"
         watcher = live.Live(record, stream=sys.stderr, quiet=True, steps=None, window=window, enough=self._is_enough)
         memory, sampler = peaks.Watch(), telemetry.Telemetry(own)
@@ -142,8 +143,9 @@ class Runner:
         spared = (1 - self.cap) * peaks.free_memory() if self.cap is not None else 0.0
         arm, turned = self.own.dress(arm) if self.own is not None else (arm, [])
         copies = configs.write_copies(arm.entries, own / "configs", arm.texts)
-        command = launch.resolve(turning.with_copies(arm.command, copies))
-        command = self._around(command, sandbox.write(arm.texts, own / "settings"))
+        command = launch.resolve(typed.with_copies(arm.command, copies))
+        shown = sandbox.write(arm.texts, own / "settings")
+        command = self._around(command, shown)
         code: int | None = None
         ran_short: dict[str, Any] = {}
         with said.open("wb") as output:
@@ -158,16 +160,14 @@ class Runner:
         seconds = time.monotonic() - started
         watcher.close()
         trial = _read(arm, code, seconds, watcher.reader, said)
-        commands = [process.facts.get("argv") or [] for process in watcher.reader.run()]
-        told = [*trial.overrides, *felt(heard(turned, commands), trial.rare, self.rare)]
-        return msgspec.structs.replace(
-            trial, host=memory.host, shared=memory.shared, overrides=told, **ran_short
-        ), watcher
+        told = [*trial.overrides, *felt(found(turned, watcher.reader.run(), shown), trial, self.rare)]
+        trial = msgspec.structs.replace(trial, host=memory.host, shared=memory.shared, overrides=told, **ran_short)
+        return trial, watcher, shown
 
     def _around(self, command: list[str], shown: dict[str, Path]) -> list[str]:
         """The command where it is to run, and finds other files in place of some."""
         if not self.shows_files:
-            command, shown = turning.with_copies(command, shown), {}
+            command, shown = typed.with_copies(command, shown), {}
         if self._sandbox is not None:
             return self._sandbox.around(command, shown)
         return sandbox.showing(command, shown) if shown else command
@@ -231,7 +231,6 @@ def _read(arm: Arm, code: int | None, seconds: float, reader: RecordReader, said
     if not trained:
         return facts
     process, found = trained[0]  # ranks wait for each other: the first one's clock is that of all
-    drawn = ledger.draw(process, found)
     gpu = _gpu(process, found, said.parent)
     return msgspec.structs.replace(
         facts,
@@ -242,7 +241,7 @@ def _read(arm: Arm, code: int | None, seconds: float, reader: RecordReader, said
         memory=process.memory_peak,
         watts=gpu.power_watts.value if gpu is not None and gpu.power_watts is not None else None,
         beside=disturbance.met(gpu, sum(map(used_cuda, processes))) if gpu is not None else None,
-        rare={phase: drawn.seconds(phase) for phase in controls.PHASES.values()},
+        rare={phase: each.tolist() for phase, each in rare.by_step(process, found).items() if each.any()},
         evaluated=found.eval_passes > 0,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from floorit.analyse.controls import PHASES
 from floorit.trial import trial
 from floorit.trial.arms import Arm
 from floorit.trial.trial import Pair, Trial
@@ -87,5 +88,10 @@ class State(msgspec.Struct, kw_only=True):
             a, b = round.of(self.base.name), round.of(arm.name)
             if a is not None and b is not None and a.state == b.state == "ran":
                 order = "ab" if round.trials.index(a) < round.trials.index(b) else "ba"
-                found.append(trial.pair(a, b, order))
+                found.append(trial.pair(a, b, order, self._rarer(b)))
         return found
+
+    def _rarer(self, b: Trial) -> dict[str, int]:
+        """The phases that a trial had so many times as rarely as the program as it is, by settings of its own."""
+        own = [one for one in b.overrides if one.turned and one.code in PHASES and one.code not in self.base.fixes]
+        return {PHASES[one.code]: one.value for one in own if isinstance(one.value, int)}

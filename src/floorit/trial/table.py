@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from floorit.analyse.controls import PHASES
 from floorit.fixes import asked
 from floorit.report.words import relative, several, size
 from floorit.stats import Estimate, duration, seconds
@@ -95,6 +96,8 @@ def reasons(outcome: Outcome) -> list[str]:
     if outcome.parity.reason != outcome.reason:
         lines.append(f"results: {outcome.parity.reason}")
     lines += [f"{o.code}: {o.state}" + (f", {o.reason}" if o.reason else "") for o in outcome.overrides]
+    seldom = [(PHASES[o.code], o.value) for o in outcome.overrides if o.code in PHASES and o.turned]
+    lines += [f"{phase} is counted as 1/{n} of what it takes as it is, however often it came" for phase, n in seldom]
     if outcome.not_predicted is not None:
         lines.append(f"no prediction: {outcome.not_predicted}")
     return lines + _startup(outcome)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
@@ -60,7 +62,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     shared: int | None = None  # bytes more in /dev/shm at the most; others may be in it
     watts: float | None = None  # that the GPU drew while it trained; None: nobody said
     beside: Beside | None = None
-    rare: dict[str, float] = {}  # seconds a step in phases that need not come in every step, once they were steady
+    rare: dict[str, list[float]] = {}  # seconds of each step in phases that need not come in every step, if any
     evaluated: bool = False  # whether it evaluated while it ran
     ran_out: bool = False  # whether it ended for lack of memory
     cap: Cap | None = None  # where its memory was capped
@@ -71,6 +73,11 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         """Seconds a step, once they were steady."""
         steady = len(self.starts) - 1 - self.warmup
         return (self.starts[-1] - self.starts[self.warmup]) / steady if self.state == "ran" and steady > 0 else None
+
+    def seldom(self, phase: str) -> float:
+        """Seconds a step in one of those phases, once steps were steady."""
+        steady = self.rare.get(phase, [])[self.warmup :]
+        return sum(steady) / len(steady) if steady else 0.0
 
     @property
     def startup(self) -> float | None:
@@ -92,10 +99,11 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
         return math.log(self.a / self.b)
 
 
-def pair(a: Trial, b: Trial, order: str) -> Pair | str:
+def pair(a: Trial, b: Trial, order: str, rarer: Mapping[str, int] = MappingProxyType({})) -> Pair | str:
     """Compared from where both were steady to where the shorter ended, with all that lies between steps; or why not.
 
-    Where their batches differ, by the sample, each over its own steps.
+    Where their batches differ, by the sample, each over its own steps. A phase that `b` has so many times as rarely is
+    counted as that part of what it takes in `a`: in so few steps it may come due once too often, or never.
     """
     if a.samples and b.samples and a.pace and b.pace and abs(b.samples / a.samples - 1) > _SAME_BATCH:
         steps = min(len(trial.starts) - 1 - trial.warmup for trial in (a, b))
@@ -106,4 +114,8 @@ def pair(a: Trial, b: Trial, order: str) -> Pair | str:
     if end - begin < ENOUGH:
         return f"only {max(end - begin, 0)} steps were steady in both: give it more with --steps"
     seconds = [(trial.starts[end] - trial.starts[begin]) / (end - begin) for trial in (a, b)]
+    for phase, times in rarer.items():
+        rare = [sum(trial.rare.get(phase, ())[begin:end]) / (end - begin) for trial in (a, b)]
+        if rare[0]:
+            seconds[1] += rare[0] / times - rare[1]
     return Pair(a=seconds[0], b=seconds[1], order=order, steps=end - begin)

@@ -10,7 +10,7 @@ from floorit.fixes.values import Value
 from floorit.trial.arms import Arm, riskiest
 from floorit.trial.verdict import Outcome
 from floorit.tune.candidates import BATCH
-from floorit.turning import substitute
+from floorit.typed import substitute
 
 
 class Dressing:

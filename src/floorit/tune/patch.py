@@ -10,17 +10,15 @@ from __future__ import annotations
 import ast
 import shlex
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TypeAlias
 
 import msgspec
 from libcst import ParserSyntaxError
 
 from floorit import turning
-from floorit.declared import Control
 from floorit.declared import edit as configuration
 from floorit.fixes import ALL
 from floorit.fixes.fix import Fix
@@ -82,7 +80,6 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 _Place: TypeAlias = "tuple[Source, ast.AST, Edit] | _Entry"
-Settings: TypeAlias = Mapping[str, list[Control]]
 
 
 def make(
@@ -90,14 +87,14 @@ def make(
     report: Report,
     files: Iterable[str],
     typed: str | None = None,
-    settings: Settings = MappingProxyType({}),
+    turned: Sequence[Turned] = (),
 ) -> Patch:
     """Of a program as it ran untouched, and the files of its own that it was seen in.
 
-    `typed` are the words by which the program itself is told the size of its batches, where it was; `settings` are
-    those of its own that fixes turn.
+    `typed` are the words by which the program itself is told the size of its batches, where it was; `turned` are the
+    settings of its own that some of the fixes are.
     """
-    project = _Project(report, files, typed, settings)
+    project = _Project(report, files, typed, turned)
     edits: dict[Path, list[Edit]] = defaultdict(list)
     configs = dict[Path, tuple[str, str]]()  # as they are, and as they are to be
     told = []
@@ -153,8 +150,8 @@ def _enter(configs: dict[Path, tuple[str, str]], place: _Entry) -> None:
 
 
 class _Project:
-    def __init__(self, report: Report, files: Iterable[str], typed: str | None, settings: Settings) -> None:
-        self._of_size, self._own = typed, settings
+    def __init__(self, report: Report, files: Iterable[str], typed: str | None, turned: Sequence[Turned]) -> None:
+        self._of_size, self._own = typed, turned
         self._settings = {setting.name: setting for setting in report.settings}
         self._command, self._findings = report.program.command, report.findings
         self._loader_at = next((s.set_at for s in report.settings if s.name == _MADE_AT), None)
@@ -181,8 +178,8 @@ class _Project:
 
     def changes(self, code: str, value: Value) -> list[Callable[[], _Place]]:
         """What makes each of the edits that a fix is."""
-        turned = turning.turn(_fix(code), value, self._own.get(code, ()))
-        return [partial(self._of_own, one) for one in turned] or [partial(self._change, code, value)]
+        own = [partial(self._of_own, one) for one in self._own if one.code == code]
+        return [*own] or [partial(self._change, code, value)]
 
     def _change(self, code: str, value: Value) -> _Place:
         """The edit that a fix is, with its place."""

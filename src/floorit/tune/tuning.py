@@ -10,6 +10,7 @@ import msgspec
 
 from floorit import recipe
 from floorit.analyse import habits
+from floorit.analyse.controls import PHASES
 from floorit.analyse.job import AROUND, START
 from floorit.errors import OutputError
 from floorit.events import read_record
@@ -133,6 +134,9 @@ def _advice(search: Search, wanted: Asked, folder: Path) -> list[str]:
 # -- what carries it ----------------------------------------------------------------------------------------------
 
 
+_RARER = "what goes by evaluations (best checkpoints, early stopping, schedules) sees as many fewer"
+
+
 def _comments(result: Result) -> list[str]:
     proof = result.proof
     assert proof is not None
@@ -146,6 +150,8 @@ def _comments(result: Result) -> list[str]:
         *typed,
         *(f"{size(after)} of memory at the most, {size(before)} as it is" for before, after in peaks),
         f"results: {proof.parity.reason}",
+        *(turned.said for turned in proof.turned),
+        *([_RARER] * any(turned.code in PHASES for turned in proof.turned)),
         "floorit run --with this file trains with it.",
     ]
 
@@ -157,7 +163,8 @@ def _with_patch(result: Result, folder: Path, search: Search) -> Result:
     reader = read_record(stage_folder(folder, 1) / runner.FIRST / RECORD)
     files = habits.files([*reader.run(), *reader.workers.values()])
     typed = shlex.join(search.dressed().varied) or None
-    made = patch.make(search.stack, _report_of(folder, 1), files, typed, search.settings)
+    assert result.proof is not None
+    made = patch.make(search.stack, _report_of(folder, 1), files, typed, result.proof.turned)
     (folder / PATCH).unlink(missing_ok=True)  # of the same search, with less time
     if made.diff:
         (folder / PATCH).write_text(made.diff)

@@ -104,8 +104,7 @@ def _looked_into(
 ) -> runfile.RunFile:
     """The run with what is found out after it."""
     trace.shrink(folder / runfile.RECORD)
-    commands = [process.facts.get("argv") or [] for process in watcher.reader.run()]
-    run = msgspec.structs.replace(run, turned=command.told(commands))
+    run = msgspec.structs.replace(run, turned=command.told(watcher.reader.run()))
     run = reading.read(run, watcher.reader, command.shown)
     if options.floor:
         outcome = _floor(command, folder, run, watcher, options)
