@@ -8,12 +8,15 @@ from floorit import plan
 from floorit.analyse import needs
 from floorit.analyse.gpu import Gpu
 from floorit.analyse.input import Workers
-from floorit.analyse.job import CHECKPOINTS, EVALUATION, Job
+from floorit.analyse.job import CHECKPOINTS, EVALUATION, Faster, Job
 from floorit.analyse.ledger import Entry
 from floorit.analyse.settings import Setting
+from floorit.diagnose import Finding
 from floorit.fixes.fix import Known
 from floorit.hardware import Environment
+from floorit.report import findings
 from floorit.report.model import Report, RunFacts, StepFacts
+from floorit.stats import Estimate
 
 
 def advised(report: Report) -> Report:
@@ -21,9 +24,19 @@ def advised(report: Report) -> Report:
     known = known_of(report)
     if known is None:
         return report
-    return msgspec.structs.replace(
-        report, findings=plan.advise(report.findings, known), syncs=plan.sync_gains(report.syncs, known)
-    )
+    told = plan.advise(report.findings, known)
+    job = msgspec.structs.replace(report.job, with_fixes=_faster(report.job, told)) if report.job is not None else None
+    return msgspec.structs.replace(report, findings=told, syncs=plan.sync_gains(report.syncs, known), job=job)
+
+
+def _faster(job: Job, told: list[Finding]) -> list[Faster]:
+    """The job with each of the fixes that are advised first."""
+    fixes = [one for one in findings.chosen(told) if one.fix is not None] if told else []
+    return [Faster(set_to=one.what, seconds=_shorter(job, one.speedup)) for one in fixes]
+
+
+def _shorter(job: Job, gain: Estimate) -> Estimate:
+    return Estimate(value=job.at(gain.value), low=job.at(gain.high), high=job.at(gain.low), n=gain.n)
 
 
 def known_of(report: Report) -> Known | None:

@@ -85,7 +85,8 @@ def _run(report: Report) -> str:
     rows = [*_of_program(report.program), *_of_machine(report.environment)]
     if report.run is not None and report.step is not None:
         rows += _of_steps(report.run, report.step)
-        rows.append(("job", sentences.of_job(report.job) if report.job is not None else None))
+        if report.job is not None:
+            rows.append(("job", "; ".join([sentences.of_job(report.job), *sentences.of_job_with_fixes(report.job)])))
         rows += [("mind", warning) for warning in sentences.warnings(report)]
     return _facts(rows)
 

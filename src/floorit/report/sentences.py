@@ -16,7 +16,7 @@ from floorit.analyse.slowdown import SlowDown
 from floorit.analyse.supply import FULL, Supply
 from floorit.report.model import Missing, Report, RunFacts
 from floorit.report.words import PHASES, interval, number, several, size
-from floorit.stats import duration, seconds
+from floorit.stats import Estimate, duration, seconds
 
 WITHOUT_DATA = "Without waiting for data"
 FEW = 10  # steps that count: fewer are said to be few before anything else
@@ -120,6 +120,15 @@ def of_job(job: Job) -> str:
     spread = f" ({duration(whole.low)} to {duration(whole.high)})" if whole.low < whole.high else ""
     shares = ", ".join(f"{part.what} {part.share:.0%}" for part in job.shares if part.share >= SMALL)
     return f"{steps}, {duration(whole.value)}{spread}: {shares}"
+
+
+def of_job_with_fixes(job: Job) -> list[str]:
+    """What each of the first fixes would make of it."""
+    return [f"with {fix.set_to}: {_span(fix.seconds)}" for fix in job.with_fixes]
+
+
+def _span(seconds: Estimate) -> str:
+    return f"{duration(seconds.value)} ({duration(seconds.low)} to {duration(seconds.high)})"
 
 
 def of_loader(workers: Workers) -> list[str]:

@@ -124,7 +124,8 @@ def _job(job: Job | None) -> list[RenderableType]:
     """How long all of it takes."""
     if job is None:
         return []
-    return [Text(f"job  {sentences.of_job(job)}"), Text(f"     {job.how}", style="dim")]
+    faster = [Text(f"     {said}") for said in sentences.of_job_with_fixes(job)]
+    return [Text(f"job  {sentences.of_job(job)}"), Text(f"     {job.how}", style="dim"), *faster]
 
 
 def _ledger(entries: list[Entry]) -> RenderableType:

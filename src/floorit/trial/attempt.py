@@ -216,6 +216,10 @@ def _cost(state: State, terms: Terms) -> str:
     budget = terms.budget
     least = state.pilot.seconds + conduct.least_seconds(state, budget, spares=terms.sought is not None)
     told = f"a run takes {duration(state.pilot.seconds)}; {several(len(state.changed), 'change')} against it as it is:"
+    always = conduct.sure_seconds(state, budget)
+    if always > budget:
+        told = f"{told} {duration(always)}, as one round and the program against itself are always run;"
+        return f"{told} --budget {math.ceil(least / 60)}m has room for the {statistics.FEWEST} pairs of a verdict"
     if least <= budget:
         return f"{told} {duration(least)} in all at the least, {duration(budget)} at the most"
     if terms.sought is not None:

@@ -141,6 +141,12 @@ def expected_seconds(state: State, name: str) -> float:
     return state.pilot.seconds
 
 
+def sure_seconds(state: State, budget: float) -> float:
+    """That are spent whatever the budget: the first run, one round, and the program against itself."""
+    assert state.pilot is not None
+    return state.pilot.seconds * (1 + len(state.arms) + 2 * alike_wanted(state, budget))
+
+
 def least_seconds(state: State, budget: float, *, spares: bool) -> float:
     """That a verdict takes at the least, after the first run."""
     assert state.pilot is not None

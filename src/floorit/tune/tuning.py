@@ -11,7 +11,6 @@ import msgspec
 from floorit import recipe
 from floorit.analyse import habits
 from floorit.analyse.controls import PHASES
-from floorit.analyse.job import AROUND, START
 from floorit.errors import OutputError
 from floorit.events import read_record
 from floorit.report import build
@@ -109,9 +108,7 @@ def _job(proof: Outcome | None, folder: Path) -> Job | None:
     job = _report_of(folder, 1).job if proof is not None else None
     if proof is None or job is None:
         return None
-    once = sum(share.seconds for share in job.shares if share.what in (START, AROUND))
-    before, after = job.seconds.value, once + (job.seconds.value - once) / judge.gain(proof)
-    power = proof.power
+    before, after, power = job.seconds.value, job.at(judge.gain(proof)), proof.power
     return Job(
         before=before,
         after=after,

@@ -20,8 +20,8 @@ from .store import InMemory, OnDisk, Store
 CODES = ("decode-cache",)
 _PLACES = {"ram": InMemory, "disk": OnDisk}
 _LENGTH = struct.Struct("<I")  # of the description of an array, which stands before its bytes
-# Pictures whose bytes are all there is to them; those with a palette, or fewer than eight bits, are decoded each time.
-_PLAIN = ("L", "RGB", "RGBA", "CMYK")
+# Modes of pictures of which nothing but bytes comes from decoding: a palette is read as the file is opened.
+_PLAIN = ("1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16", "I", "F")
 _REMEMBERED = 256  # arrays that were given to the program
 _compare = ctypes.CDLL(None).memcmp
 _compare.argtypes = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
@@ -208,12 +208,13 @@ def _keeping_pictures(cache, pil):
         pixels = None if name is None else cache.find(name, lambda kept: _restored(pil, self, kept))
         if pixels is not None:
             return pixels
+        before = None if name is None else _told_beside(self)
         try:
             pixels = load(self)
         except BaseException:
             hide_ours()
             raise
-        if name is not None:
+        if name is not None and _told_beside(self) == before:  # what follows the pixels would not be read again
             cache.keep(name, lambda: (self.tobytes(),))
         return pixels
 
@@ -221,14 +222,25 @@ def _keeping_pictures(cache, pil):
 
 
 def _name_of_picture(image_file, picture):
-    """None where more than its bytes is read from the file, or where it has been read."""
+    """None where more than its bytes may come of decoding it, or where that is done."""
     kind = type(picture)
     is_plain = kind.load_end is image_file.load_end and kind.load_prepare is image_file.load_prepare
-    if not is_plain or not picture.tile or picture.mode not in _PLAIN:
+    is_known = is_plain or (_is_png(kind) and not picture.is_animated and picture.png is not None)
+    if not is_known or not picture.tile or picture.mode not in _PLAIN:
         return None
     path = picture.filename or getattr(picture.fp, "name", None)
     how = (picture.mode, picture.size, repr(picture.tile), repr(getattr(picture, "decoderconfig", None)))
     return _name(kind.__name__, path, *how)
+
+
+def _is_png(kind):
+    return kind is getattr(sys.modules.get("PIL.PngImagePlugin"), "PngImageFile", None)
+
+
+def _told_beside(picture):
+    """What a picture says beside its pixels; the end of a file may add to it."""
+    text = picture.png.im_text if getattr(picture, "png", None) is not None else getattr(picture, "_text", None)
+    return dict(picture.info), dict(text or {}), len(getattr(picture, "private_chunks", ()))
 
 
 def _restored(pil, picture, kept):
@@ -236,6 +248,10 @@ def _restored(pil, picture, kept):
     picture.load_prepare()
     picture.frombytes(bytes(kept))
     picture.tile, picture.readonly = [], 0
+    if _is_png(type(picture)):
+        picture._text = picture.png.im_text
+        picture.png.close()
+        picture.png = None
     if picture._exclusive_fp and picture._close_exclusive_fp_after_loading:
         picture.fp.close()
     picture.fp = None

@@ -135,6 +135,7 @@ def _said(report: Report) -> dict[str, Any]:
         "warnings": sentences.warnings(report),
         "of_ranks": sentences.of_ranks(report),
         "job": sentences.of_job(report.job) if report.job else None,
+        "job_with_fixes": sentences.of_job_with_fixes(report.job) if report.job else [],
         "loader": sentences.of_loader(workers) if workers else [],
         "data_path": sentences.of_data_path(workers, report.run) if workers and report.run else [],
         "images": images.lines(workers) if workers else [],
