@@ -55,6 +55,7 @@ MAY_IMPORT = {
     "rating": set(),  # runs in the user's interpreter
     "rates": {"events", "rating"},
     "sandbox": {"apart"},
+    "drain": {"analyse", "events", "launch", "live", "record", "runfile", "sandbox"},
     "floorrun": {"analyse", "events", "launch", "live", "rates", "record", "replay", "runfile", "sandbox"},
     "trial": {
         *("analyse", "declared", "events", "fixes", "hardware", "language", "launch", "live"),
@@ -73,7 +74,8 @@ MAY_IMPORT = {
     "demo": {"language", "truth"},
     "commandline": {"__init__", "demo", "fixes", "language", "outlay", "trial", "truth", "tune"},
     "verbs": {
-        *("analyse", "commandline", "condense", "cores", "declared", "demo", "events", "fixes", "floorrun", "hardware"),
+        *("analyse", "commandline", "condense", "cores", "declared", "demo", "drain", "events", "fixes", "floorrun"),
+        *("hardware",),
         *("headroom", "imagecosts", "language", "launch", "live", "reading", "recipe", "record", "report", "runfile"),
         *("sandbox", "telemetry", "trial", "truth", "tune", "turning", "typed", "usage", "watch"),
     },
@@ -111,6 +113,7 @@ MAY_INSTALL = {
     "rating": {"torch"},
     "rates": {"msgspec"},
     "sandbox": {"msgspec", "psutil"},
+    "drain": {"msgspec"},
     "floorrun": {"msgspec"},
     "trial": {"msgspec", "numpy", "psutil", "rich", "yaml"},
     "turning": {"msgspec"},

@@ -44,6 +44,7 @@ _LISTED = {
     "override": "overrides",
     wire.FLOPS: "counts",
     "named": "named_elsewhere",
+    wire.DRAINED: "drained",
 }
 
 
@@ -147,6 +148,7 @@ class Process:
         self.traces: list[dict[str, Any]] = []
         self.missing: list[dict[str, str]] = []
         self.switches: list[dict[str, Any]] = []
+        self.drained: list[dict[str, Any]] = []  # how fast its loader gave batches by itself
         self.configs: list[dict[str, Any]] = []  # configuration files that it read
         self.arguments: list[dict[str, Any]] = []  # that mean a setting
         self.readings: list[dict[str, Any]] = []  # of the settings in force

@@ -41,6 +41,12 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     system: str | None = None
     host: str | None = None
 
+    @property
+    def usable_cores(self) -> float | None:
+        """That a program may use: None where nobody says."""
+        known = [float(limit) for limit in (self.cores_allowed, self.cores_quota, self.cores) if limit]
+        return min(known) if known else None
+
 
 def examine(folder: Path) -> Environment:
     """This machine; `folder` says which disk."""

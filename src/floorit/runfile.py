@@ -15,8 +15,8 @@ from floorit.hardware import Environment
 from floorit.scan.finding import Finding, Paced
 
 NAME = "run.json"
-# What else is in a run's folder: the record, and all that belongs to the run without the data path.
-RECORD, FLOOR = "record", "floor"
+# What else is in a run's folder: the record, and all that belongs to the run without the data path, or of it alone.
+RECORD, FLOOR, DRAIN = "record", "floor", "drain"
 
 
 class FloorRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +27,22 @@ class FloorRun(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
     rates: Rates | None = None  # of the device that it computed on
     no_rates: str | None = None  # why they are not known
+
+
+class Drained(msgspec.Struct, frozen=True, kw_only=True):
+    """What so many workers gave by themselves, in each rank."""
+
+    workers: int
+    batches: int = 0  # of all ranks
+    seconds: float = 0.0
+    reason: str | None = None  # why there are none
+
+
+class Draining(msgspec.Struct, frozen=True, kw_only=True):
+    """The run of the training loader alone."""
+
+    reason: str | None = None  # why there is none
+    rates: list[Drained] = []
 
 
 class RunFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +62,7 @@ class RunFile(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
     cpu_seconds: float | None = None  # that all of its processes used of the cores
     floor: FloorRun | None = None  # None: it was not wished for
+    drained: Draining | None = None  # the same
     headroom: Headroom | None = None  # as seen from outside
     usage: list[Usage] = []  # of the loaders' workers
     images: Measured | None = None  # what operations on images cost; None: it was not wished for

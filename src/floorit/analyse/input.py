@@ -14,7 +14,7 @@ from floorit.analyse.iterations import Iterations
 from floorit.analyse.ledger import Function, Line, heaviest, lines
 from floorit.analyse.operations import Operation, Reading, Watched
 from floorit.analyse.operations import find as find_operations
-from floorit.analyse.supply import Costs, Supply, costs, predict
+from floorit.analyse.supply import Costs, Rate, Supply, costs, predict
 from floorit.events import Process, Rows, Sample, Usage
 from floorit.record import wire
 from floorit.stats import Estimate, mean
@@ -43,6 +43,7 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
     where: list[Line]
     heaviest: Function | None = None
     supply: Supply | None = None  # what the loader could give, with these workers and with others
+    drained: list[Rate] = []  # what it gave by itself, in a run in which nothing trained
     batches_per_epoch: int | None = None
     idle_workers: int = 0  # that get no batch in an epoch
     short_epochs: bool = False  # workers start again for each epoch, which has no more batches than they fetch ahead

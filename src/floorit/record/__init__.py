@@ -24,7 +24,7 @@ def arm(folder):
 def _install(folder, torch):
     from . import probes
     from .session import Session
-    from .wire import FIXES, LOSSES, REPLAY
+    from .wire import DRAIN, FIXES, LOSSES, REPLAY
 
     session = Session(folder, torch)
     globals().update(names=session.names, is_compiling=torch.compiler.is_dynamo_compiling)
@@ -37,6 +37,8 @@ def _install(folder, torch):
         session.log.naps.give_up()  # what is asked for rests on hooks that would be out
     if REPLAY in os.environ:
         _override(session, os.environ[REPLAY])
+    if DRAIN in os.environ:
+        _drain(session, os.environ[DRAIN])
     if FIXES in os.environ:
         _apply(session, os.environ[FIXES])
     if LOSSES in os.environ:
@@ -50,10 +52,21 @@ def _override(session, plan):
     from . import counting, replaying
 
     for override in (replaying, counting):
-        try:
-            override.install(session, json.loads(plan))
-        except Exception as error:
-            session.missing(override.NAME, "it could not be installed: %r" % (error,))
+        _plan(session, override, plan)
+
+
+def _drain(session, plan):
+    """Take batches, and train nothing."""
+    from . import draining
+
+    _plan(session, draining, plan)
+
+
+def _plan(session, override, plan):
+    try:
+        override.install(session, json.loads(plan))
+    except Exception as error:
+        session.missing(override.NAME, "it could not be installed: %r" % (error,))
 
 
 def _apply(session, fixes):

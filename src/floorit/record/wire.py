@@ -81,6 +81,10 @@ LOSS_KNOWN, WITH_ANOMALY, WITHOUT_ACCUMULATING = 1, 2, 4
 # The environment variable that asks for data-replay: {"spared": numbers of loaders to leave alone,
 # "lengths": {number: batches of a whole pass}}.
 REPLAY = "FLOORIT_REPLAY"
+# The environment variable that asks for the training loader to be drained: {"loader": its number, "workers": numbers,
+# "seconds": in which batches are counted, for each of them, "longest": that each may take}.
+DRAIN = "FLOORIT_DRAIN"
+DRAINED = "drained"  # the note of what that gave, and its name where it fails
 # The environment variable that asks for fixes as overrides: {code: value}.
 FIXES = "FLOORIT_FIXES"
 CAP = "memory-cap"  # among them: the share of the memory that is free as the program starts, which it may have

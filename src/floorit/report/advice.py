@@ -118,6 +118,5 @@ def gpu_memory(environment: Environment) -> int | None:
 
 def _cores(environment: Environment, ranks: int) -> float | None:
     """That each rank may use, if they share them alike."""
-    limits = (environment.cores_allowed, environment.cores_quota, environment.cores)
-    known = [float(limit) for limit in limits if limit]
-    return min(known) / max(ranks, 1) if known else None
+    usable = environment.usable_cores
+    return usable / max(ranks, 1) if usable is not None else None

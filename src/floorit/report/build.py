@@ -30,6 +30,7 @@ from floorit.analyse import (
 )
 from floorit.analyse import input as loader_input
 from floorit.analyse.needs import Needs
+from floorit.analyse.supply import Rate
 from floorit.declared import Control
 from floorit.diagnose import memory as memory_findings
 from floorit.diagnose import verdict
@@ -41,7 +42,8 @@ from floorit.report import trained as trainings
 from floorit.report.merging import Spread
 from floorit.report.model import NO_CUDA, Missing, Program, Rank, Report, RunFacts
 from floorit.report.trained import Merged, Peer, Trained
-from floorit.runfile import RECORD, RunFile
+from floorit.report.words import several
+from floorit.runfile import RECORD, Draining, RunFile
 from floorit.stats import mean, rate
 
 
@@ -135,6 +137,7 @@ def _with_training(
     )
     if workers is not None:
         workers = alternatives.with_measured(workers, run.images, needs)
+        workers = msgspec.structs.replace(workers, drained=_drained(run.drained, facts_of_run))
     watched = _in_usual_step(watched, needs, lowest, first)
     facts = diagnose.Facts(
         process=first.process,
@@ -185,7 +188,7 @@ def _with_training(
             *below,
             *unlimited,
             *unknown,
-            *_workers_missing(workers),
+            *_workers_missing(workers, run.drained),
             *_ranks_missing(merged, together),
         ],
         ranks=_ranks(peers, together) if peers[1:] else [],
@@ -242,10 +245,28 @@ def _ranks_missing(merged: Merged, together: ranks.Together | None) -> list[Miss
     return []
 
 
-def _workers_missing(workers: loader_input.Workers | None) -> list[Missing]:
+def _drained(draining: Draining | None, run: RunFacts) -> list[Rate]:
+    """Samples a second of a rank's loader by itself."""
+    if draining is None or not run.samples_per_step:
+        return []
+    samples = run.samples_per_step / run.ranks  # of a batch; batches are those of all ranks
+    return [
+        Rate(workers=one.workers, samples_per_second=samples * one.batches / run.ranks / one.seconds)
+        for one in draining.rates
+        if one.batches and one.seconds
+    ]
+
+
+def _workers_missing(workers: loader_input.Workers | None, draining: Draining | None) -> list[Missing]:
     if workers is None:
         return []
     said = []
+    if draining is None:
+        said.append(Missing(what="workers.drained", reason="it is measured with --floor only"))
+    else:
+        failed = [f"with {several(one.workers, 'worker')}: {one.reason}" for one in draining.rates if one.reason]
+        reasons = [draining.reason] if draining.reason is not None else failed
+        said += [Missing(what="workers.drained", reason=reason) for reason in reasons]
     if workers.supply is None:
         said.append(Missing(what="workers.supply", reason="no batch was timed after warm-up"))
     if not workers.time_in:

@@ -193,6 +193,9 @@ def of_data_path(workers: Workers, run: RunFacts) -> list[str]:
         taker = "each rank" if run.ranks > 1 else "the training"
         parts += [f"{taker} takes {number(pace.value / run.ranks)} samples/s"] if pace is not None else []
         parts += _of_supply(supply, workers.count)
+    if workers.drained:
+        rates = [f"{number(r.samples_per_second)} with {several(r.workers, 'worker')}" for r in workers.drained]
+        parts.append(f"drained by itself, with nothing that trains, it gives {', '.join(rates)} (samples/s, measured)")
     if len(workers.time_in) > 1:
         looks = sum(kind.looks for kind in workers.time_in)
         kinds = ", ".join(f"{kind.what} {kind.share:.0%}" for kind in workers.time_in)

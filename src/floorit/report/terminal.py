@@ -261,6 +261,7 @@ def _missing(report: Report) -> list[RenderableType]:
     said_above = {
         *("floor: without data", "parts.activation_bytes", "gpu.dtype_shares"),
         *("workers.supply", "workers.time_in", "workers.operations"),
+        *(["workers.drained"] if report.floor is None or any(rung.estimate for rung in report.floor.rungs) else []),
         *("memory.predicted", "memory.activations", "memory.not_torch"),
     }
     if any(m.what == "parts" for m in report.missing):  # its window opens with the other's, or not at all

@@ -13,6 +13,7 @@ import msgspec
 
 from floorit import (
     condense,
+    drain,
     floorrun,
     hardware,
     headroom,
@@ -108,7 +109,8 @@ def _looked_into(
     run = reading.read(run, watcher.reader, command.shown)
     if options.floor:
         outcome = _floor(command, folder, run, watcher, options)
-        run = msgspec.structs.replace(run, floor=outcome, images=_image_costs(run, watcher, options))
+        alone = _drained(command, folder, run, watcher, options)
+        run = msgspec.structs.replace(run, floor=outcome, drained=alone, images=_image_costs(run, watcher, options))
     return run
 
 
@@ -145,6 +147,21 @@ def _floor(
         print(said(f"floorit: measuring the floor: {floorrun.MEANING}"), file=sys.stderr, flush=True)
     more = launch.asking_for(run.fixes)
     return floorrun.run(command.command, folder, trained, window=run.window, more=more, shown=command.shown)
+
+
+def _drained(
+    command: Settled, folder: Path, run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace
+) -> runfile.Draining | None:
+    """Run only the loader; None where it has none."""
+    loader = drain.examine(watcher.reader.run())
+    if loader is None:
+        return None
+    if run.exit_code:
+        return runfile.Draining(reason="the program itself did not end well")
+    if not options.quiet:
+        print(said(f"floorit: draining the loader: {drain.MEANING}"), file=sys.stderr, flush=True)
+    more = launch.asking_for(run.fixes)
+    return drain.run(command.command, folder, loader, run.environment.usable_cores, more=more, shown=command.shown)
 
 
 def _image_costs(run: runfile.RunFile, watcher: live.Live, options: argparse.Namespace) -> Measured:
