@@ -346,6 +346,42 @@ def recorded(name: str, regime: str | None, data: Data, folder: Path) -> beside.
 
 
 @pytest.mark.acceptance
+def test_deblur_trains_on_two_ranks(data: Data, tmp_path: Path) -> None:
+    """As its write-up does; what ranks wait for each other is no phase of either."""
+    script = [str(CASES / "deblur" / "train.py"), "--scale", "cpu", "--data", str(data.of("deblur")[0])]
+    words = [FLOORIT, "run", "--quiet", "--no-window", "--steps", "12", "--out", str(tmp_path / "run"), "--"]
+    launched = [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *script]
+    ended = subprocess.run(
+        [*words, *launched, "--out", str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        env=clean_environment(),
+        timeout=LONGEST * 2,
+    )
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    report = msgspec.json.decode((tmp_path / "run" / "report.json").read_bytes(), type=model.Report)
+    assert report.run is not None
+    assert (report.run.ranks, [rank.rank for rank in report.ranks]) == (2, [0, 1])
+    assert report.step is not None
+    assert sum(entry.seconds for entry in report.ledger) == pytest.approx(report.step.mean, rel=0.01)
+    assert report.findings[0].code == "recompute-bound"
+
+
+@pytest.mark.acceptance
+def test_service_can_be_driven_out_of_host_memory(data: Data, tmp_path: Path) -> None:
+    script = [PYTHON, str(CASES / "service" / "train.py"), "--scale", "cpu", "--data", str(data.of("service")[0])]
+    more = ["--cache", "ram", "--imgsz", "1024", "--ram-limit", "0.1", "--out", str(tmp_path / "out")]
+    words = [FLOORIT, "run", "--quiet", "--out", str(tmp_path / "run"), "--", *script, *more]
+    ended = subprocess.run(words, capture_output=True, text=True, env=clean_environment(), timeout=LONGEST)
+    assert ended.returncode == 1
+    assert "out of system memory" in ended.stdout + ended.stderr
+    report = msgspec.json.decode((tmp_path / "run" / "report.json").read_bytes(), type=model.Report)
+    assert report.findings[0].code == "out-of-memory"
+    assert report.out_of_memory is not None
+    assert report.findings[0].where[0].file.endswith("yolo/dataset.py")
+
+
+@pytest.mark.acceptance
 def test_the_demo_shows_the_truth_beside_the_report(data: Data, tmp_path: Path) -> None:
     words = [FLOORIT, "demo", "--scale", "cpu", "--out", str(tmp_path / "run")]
     environ = clean_environment(FLOORIT_CASES=str(tmp_path))

@@ -209,8 +209,8 @@ def _fill_run(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--floor",
         action="store_true",
-        help="then run it once more, shortly, without its data path: how fast could it be; on a GPU, also measure once"
-        " the rates that it reaches (kept in ~/.cache/floorit)",
+        help="then run it once more, shortly, without its data path, and once only its loader: how fast could they be;"
+        " on a GPU, also measure once the rates that it reaches (kept in ~/.cache/floorit)",
     )
     verb.add_argument(
         "--fix",

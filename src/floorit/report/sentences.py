@@ -21,6 +21,8 @@ from floorit.stats import Estimate, duration, seconds
 WITHOUT_DATA = "Without waiting for data"
 FEW = 10  # steps that count: fewer are said to be few before anything else
 HELD = 0.1  # of the samples in which something holds the GPU's clock down: less is not said
+IDLING, AT_LIMIT = 0.4, 0.95  # of the power that a GPU may draw: little, and all of it
+BUSY = 0.6  # of a step, from which on a GPU is called so
 SMALL = 0.005  # shares under this are not named one by one
 
 
@@ -227,7 +229,22 @@ def of_gpu(gpu: Gpu) -> list[str]:
     if gpu.power_watts is not None:
         limit = f" of {gpu.power_limit_watts:.0f}" if gpu.power_limit_watts is not None else ""
         parts.append(f"power {gpu.power_watts:.0f}{limit} W")
+        parts += _of_power(gpu)
     return parts or ["its busy and idle time is not known"]
+
+
+def _of_power(gpu: Gpu) -> list[str]:
+    """What it means that it draws so much of its limit: one whose arithmetic units are fed draws most of it."""
+    if gpu.power_watts is None or not gpu.power_limit_watts:
+        return []
+    share = gpu.power_watts / gpu.power_limit_watts
+    if share >= AT_LIMIT:
+        return ["which is all it may draw: its clock gives way"]
+    if share > IDLING or gpu.busy_share is None:
+        return []
+    if gpu.busy_share < BUSY:
+        return [f"which is little, as it has nothing to do for {1 - gpu.busy_share:.0%} of a step"]
+    return ["which is little for one that is busy: its kernels are small, or move memory"]
 
 
 def of_kernels(gpu: Gpu) -> str:
