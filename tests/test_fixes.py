@@ -384,6 +384,21 @@ DRAWN = msgspec.structs.replace(
 )
 
 
+def test_a_value_that_somebody_asks_for_is_foretold() -> None:
+    """A quarter of an evaluation that takes a third of the step is left; twice the workers are not the advised ones."""
+    control = Control(name="every", value=1, file="f", line=1)
+    evaluates = CPU.but(host={**TRAIN, "eval": 0.033})
+    told = known(evaluates, shares={"eval-bound": 0.47}, controls={"eval-every": [control]})
+    (fix,) = [fix for fix in ALL if fix.code == "eval-every"]
+    found = fix.foretell_at(told, 4)
+    assert isinstance(found, Estimate)
+    step = sum(TRAIN.values()) + 0.033
+    assert found.value == pytest.approx(step / (step - 0.033 * 3 / 4), rel=0.02)
+    assert fix.foretell_at(known(evaluates, shares={"eval-bound": 0.47}), 4) is None  # no setting of it is seen
+    (fused,) = [fix for fix in ALL if fix.code == "fused"]
+    assert fused.foretell_at(told, True) is None
+
+
 @pytest.mark.parametrize(
     ("times", "value"), [(None, 17), (100.0, 17), (6.0, 6), (2.5, 2), (1.0, None)]
 )  # 1: it comes once in the whole training, which is not made rarer

@@ -129,6 +129,7 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[str, ...]  # findings that it is an answer to
     predict: Callable[[Known], Estimate | str]
     predict_applied: Callable[[Known], Estimate | str] | None = None  # from outside, where that is not all of it
+    predict_at: Callable[[Known, Value], Estimate | str] | None = None  # with a value that somebody asks for
     predict_with_room: Callable[[Known], Estimate | str] | None = None  # where others free memory that it takes
     value: Callable[[Known], Value] | None = None  # to set it to, where there is a choice
     setting: str | None = None  # of the report, that it changes
@@ -149,6 +150,12 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
         if self.by_setting and not known.framework and not self.can_be_turned(known):
             return "no setting of the program is seen for it: only the program itself decides that"
         return (self.predict_applied or self.predict)(known)
+
+    def foretell_at(self, known: Known, value: Value) -> Estimate | str | None:
+        """The same with another value than is advised; None where only that is foretold."""
+        if self.predict_at is None or (self.by_setting and isinstance(self.foretell(known), str)):
+            return None
+        return self.predict_at(known, value)
 
     def can_be_turned(self, known: Known) -> bool:
         """Whether the program has a setting of its own for it, of which it is known what it would be."""

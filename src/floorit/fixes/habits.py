@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import msgspec
 
@@ -10,6 +11,7 @@ from floorit.analyse.needs import Range
 from floorit.analyse.stepmodel import Change, apart, gain
 from floorit.fixes import values
 from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known, rarer
+from floorit.fixes.values import Value
 from floorit.stats import Estimate, seconds
 
 # What anomaly detection takes beside its stack traces, in times what these take: with twelve small layers 0.4 (20 and
@@ -67,19 +69,22 @@ def _sync_off_applied(known: Known) -> Estimate | str:
     return gain(known.needs, Change(syncs=1 - left_out / total))
 
 
-def _rarer(code: str, finding: str, phase: str) -> tuple[Callable[[Known], Estimate | str], Callable[[Known], int]]:
+_At: TypeAlias = "Callable[[Known, Value], Estimate | str]"
+
+
+def _rarer(code: str, finding: str, phase: str) -> tuple[_At, Callable[[Known], int]]:
     """Once in a while is enough: so often that it takes a twentieth of the step, but at least once in the training."""
 
     def share(known: Known) -> float:
         return max(known.shares.get(finding, 0.0), known.share(phase))
 
-    def predict(known: Known) -> Estimate | str:
+    def predict(known: Known, times: Value) -> Estimate | str:
         spent = known.share(phase)
         if not spent:
             return "the program does not do it while it trains"
         if known.times.get(code, _TWICE) < _TWICE:
             return "the whole training does it once"
-        left = 1 / value(known)
+        left = 1 / times if isinstance(times, int) and times else 1.0
         beyond = max(share(known) - spent, 0.0)  # what is made for it, in the program's own code
         own = known.share("other")
         parts = {phase: left, **({"other": 1 - (1 - left) * min(beyond / own, 1.0)} if own and beyond else {})}
@@ -97,10 +102,10 @@ _eval_rarer, _eval_value = _rarer("eval-every", "eval-bound", "eval")
 _checkpoint, _checkpoint_value = _rarer("checkpoint-every", "checkpoint-bound", "checkpoint")
 
 
-def _eval(known: Known) -> Estimate | str:
+def _eval(known: Known, times: Value) -> Estimate | str:
     if known.ungraded and known.share("eval"):
         return "what the model computes without gradient may be what it is trained on (rollouts, generated samples)"
-    return _eval_rarer(known)
+    return _eval_rarer(known, times)
 
 
 def _from_batch(known: Known) -> Estimate | str:
@@ -150,7 +155,8 @@ FIXES = (
         risk="exact",
         effort="a flag",
         addresses=("logging-bound",),
-        predict=_log,
+        predict=lambda known: _log(known, _log_value(known)),
+        predict_at=_log,
         value=_log_value,
         by_setting=True,
         takes=_TIMES_AS_RARE,
@@ -162,7 +168,8 @@ FIXES = (
         proviso="of training",
         effort="a flag",
         addresses=("eval-bound",),
-        predict=_eval,
+        predict=lambda known: _eval(known, _eval_value(known)),
+        predict_at=_eval,
         value=_eval_value,
         by_setting=True,
         takes=_TIMES_AS_RARE,
@@ -173,7 +180,8 @@ FIXES = (
         risk="exact",
         effort="a flag",
         addresses=("checkpoint-bound",),
-        predict=_checkpoint,
+        predict=lambda known: _checkpoint(known, _checkpoint_value(known)),
+        predict_at=_checkpoint,
         value=_checkpoint_value,
         by_setting=True,
         takes=_TIMES_AS_RARE,

@@ -11,6 +11,7 @@ from floorit.analyse.operations import Operation
 from floorit.analyse.stepmodel import Change, bound, without
 from floorit.fixes import values
 from floorit.fixes.fix import CLAIMED, NO_LOADER, Fix, Known
+from floorit.fixes.values import Value
 from floorit.stats import Estimate, seconds
 
 # Busy for more than this share of their time, workers are what limits: a longer queue makes nothing faster.
@@ -69,6 +70,15 @@ def _workers(known: Known) -> Estimate | str:
     if predicted.high <= CLAIMED:
         return f"{seconds(loader.work.likely)} of work a batch, and no core free for it beside the loop"
     return predicted
+
+
+def _workers_at(known: Known, count: Value) -> Estimate | str:
+    reason, needs = _hungry(known), known.needs
+    if reason is not None or needs.loader is None:
+        return reason or NO_LOADER
+    if needs.cores is None or not isinstance(count, int) or not count:
+        return "how many cores there are for workers is not known" if count else "without workers, nothing is foretold"
+    return known.gain_of_data(Change(workers=count))
 
 
 def _prefetch(known: Known) -> Estimate | str:
@@ -260,6 +270,7 @@ FIXES = (
         addresses=("input-bound",),
         setting="num_workers",
         predict=_workers,
+        predict_at=_workers_at,
         value=_count,
         takes=values.whole(0, _MOST),
         popular=True,

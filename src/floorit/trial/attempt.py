@@ -84,6 +84,9 @@ def predict(arm: Arm, known: Known | None) -> Estimate | str:
     asked, advised = arm.fixes[fix.code], fix.value(known)
     if asked is None or asked == advised:
         return said
+    other = fix.foretell_at(known, asked)
+    if other is not None:
+        return other
     return f"it is made for {fix.code}={spelled(advised)}: {said.value:.2f} times as fast"
 
 
