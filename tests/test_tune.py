@@ -15,7 +15,7 @@ import pytest
 from conftest import FLOORIT, PYTHON, clean_environment
 
 from floorit import cli, recipe
-from floorit.analyse.job import START
+from floorit.analyse.job import START, Job, Share
 from floorit.declared import Control
 from floorit.errors import OutputError, RanOut, TrialError, UsageError
 from floorit.fixes import asked
@@ -201,8 +201,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(Probed, "world", made, raising=False)
     monkeypatch.setattr(search.probing, "Probe", Probed)
     finding = SimpleNamespace(code="input-bound")
-    shares = [SimpleNamespace(what="training", seconds=90.0), SimpleNamespace(what=START, seconds=10.0)]
-    job = SimpleNamespace(seconds=estimate(100.0), shares=shares, steps_per_epoch=10_000)
+    shares = [Share(what="training", share=0.9, seconds=90.0), Share(what=START, share=0.1, seconds=10.0)]
+    job = Job(epochs=None, steps_per_epoch=10_000, steps=10_000, seconds=estimate(100.0), shares=shares, how="")
     made.run = SimpleNamespace(steady=True, stopped=True)
     made.report = SimpleNamespace(
         floor=SimpleNamespace(gap=1.5, takes_only_data=False), findings=[finding], job=job, run=made.run
