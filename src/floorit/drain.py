@@ -88,14 +88,8 @@ def run(
     with sandbox(own) as kept:
         if kept is None or (shown and not kept.can_show):
             return Draining(reason="this system offers no way to keep what it writes away from your files")
-        return _run(
-            kept.around(command, shown),
-            own,
-            loader,
-            numbers(loader.workers, cores / loader.ranks if cores else None),
-            kept,
-            more,
-        )
+        counts = numbers(loader.workers, cores / loader.ranks if cores else None)
+        return _run(kept.around(command, shown), own, loader, counts, kept, more)
 
 
 def _run(

@@ -9,7 +9,7 @@ import inspect
 from ..imports import after_import
 from ..traces import hide_ours
 
-_RAW = "only the program itself decides that, in a loop of its own: floorit try and tune turn its own setting"
+_RAW = "a loop of its own decides that by itself: floorit try and tune turn its own setting, where they see one"
 _EACH_EPOCH = "transformers is told to do it at the end of each epoch, or never, and has no setting for rarer"
 _TRAINERS = ("lightning.pytorch.trainer.trainer", "pytorch_lightning.trainer.trainer")
 _SAVERS = ("lightning.pytorch.callbacks.model_checkpoint", "pytorch_lightning.callbacks.model_checkpoint")
