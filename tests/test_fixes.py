@@ -25,6 +25,7 @@ from floorit.declared import Control
 from floorit.diagnose import Finding, FixAdvice
 from floorit.fixes import ALL
 from floorit.fixes.fix import Known, rarer
+from floorit.fixes.values import Value
 from floorit.report import findings
 from floorit.stats import Estimate
 from floorit.trial import attempt
@@ -389,14 +390,31 @@ def test_a_value_that_somebody_asks_for_is_foretold() -> None:
     control = Control(name="every", value=1, file="f", line=1)
     evaluates = CPU.but(host={**TRAIN, "eval": 0.033})
     told = known(evaluates, shares={"eval-bound": 0.47}, controls={"eval-every": [control]})
-    (fix,) = [fix for fix in ALL if fix.code == "eval-every"]
-    found = fix.foretell_at(told, 4)
-    assert isinstance(found, Estimate)
     step = sum(TRAIN.values()) + 0.033
+    found = asked_for(told, **{"eval-every": 4})
+    assert isinstance(found, Estimate)
     assert found.value == pytest.approx(step / (step - 0.033 * 3 / 4), rel=0.02)
-    assert fix.foretell_at(known(evaluates, shares={"eval-bound": 0.47}), 4) is None  # no setting of it is seen
-    (fused,) = [fix for fix in ALL if fix.code == "fused"]
-    assert fused.foretell_at(told, True) is None
+    unseen = asked_for(known(evaluates, shares={"eval-bound": 0.47}), **{"eval-every": 4})
+    assert isinstance(unseen, str)
+    assert unseen.startswith("no setting of the program is seen")
+
+
+def asked_for(told: Known, **fixes: Value) -> Estimate | str:
+    return attempt.predict(Arm(name="x", command=[], fixes=fixes), told)
+
+
+def test_fixes_together_are_foretold_where_each_is_one_change() -> None:
+    """More workers gain what the GPU leaves them, and half precision nothing as long as it waits for data; together
+    both count."""
+    starved = GPU.but(gpu={"forward": 0.030, "backward": 0.060}, batch=0.400, workers=2)
+    told = known(starved, kinds={"matrix": 1.0})
+    alone = [asked_for(told, workers=8), asked_for(told, amp="bf16")]
+    both = asked_for(told, workers=8, amp="bf16")
+    assert isinstance(alone[0], Estimate)
+    assert isinstance(both, Estimate)
+    assert both.value > alone[0].value * 1.3
+    assert isinstance(alone[1], str) or alone[1].value < 1.1
+    assert asked_for(told, workers=8, compile="default") == "compile: what it does beside others is not foretold"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import simulation
 from simulation import Program
 
 from floorit.analyse.needs import Range
-from floorit.analyse.stepmodel import Change, bound, gain, limit, step, without
+from floorit.analyse.stepmodel import Change, bound, gain, limit, step, together, without
 
 TRAIN = {"forward": 0.010, "loss": 0.002, "backward": 0.020, "optimizer": 0.004, "other": 0.014}
 ON_CPU = Program(host=TRAIN)
@@ -51,6 +51,16 @@ CASES = {
         COMPUTING.but(batch=0.400, workers=2),
         COMPUTING.but(batch=0.400, workers=8),
         Change(workers=8),
+    ),
+    "more workers, and then the GPU is the limit": (
+        COMPUTING.but(batch=0.400, workers=2),
+        half(COMPUTING).but(batch=0.400, workers=8),
+        together([Change(workers=8), Change(gpu=exactly(0.5))]),
+    ),
+    "own code gone, and the loader has half of its work": (
+        STARVED,
+        STARVED.with_phase("other", 0).but(batch=0.100),
+        together([without("other"), Change(loader=exactly(0.5))]),
     ),
     "less work a batch": (STARVED, STARVED.but(batch=0.100), Change(loader=exactly(0.5))),
     "less work a batch, no workers": (ON_CPU.but(batch=0.03), ON_CPU.but(batch=0.015), Change(loader=exactly(0.5))),

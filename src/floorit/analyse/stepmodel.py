@@ -7,6 +7,7 @@ change the least that is sure, `best` the most that is possible.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -37,6 +38,28 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _NOTHING = Change()
+
+
+def together(changes: Iterable[Change]) -> Change:
+    """All of them at once: of what two of them touch, each leaves its part of what the other has left."""
+    whole = _NOTHING
+    for one in changes:
+        phases = {**whole.phases, **{phase: whole.phases.get(phase, 1.0) * left for phase, left in one.phases.items()}}
+        whole = Change(
+            phases=phases,
+            issue=whole.issue * one.issue,
+            syncs=whole.syncs * one.syncs,
+            transfers=whole.transfers * one.transfers,
+            gpu=_both(whole.gpu, one.gpu),
+            loader=_both(whole.loader, one.loader),
+            workers=one.workers if one.workers is not None else whole.workers,
+            reads_on=whole.reads_on or one.reads_on,
+        )
+    return whole
+
+
+def _both(a: Range, b: Range) -> Range:
+    return Range(a.low * b.low, a.likely * b.likely, a.high * b.high)
 
 
 def gain(needs: Needs, change: Change) -> Estimate:

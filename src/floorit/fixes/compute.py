@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from floorit.analyse.needs import Range
 from floorit.analyse.stepmodel import Change, gain
 from floorit.fixes import values
-from floorit.fixes.fix import CLAIMED, Fix, Known, of_kernels
+from floorit.fixes.fix import CLAIMED, Fix, Known, foretold, of_kernels
+from floorit.fixes.values import Value
 from floorit.stats import Estimate, seconds
 
 # What is left of the time of the kernels that a change touches: at best, as others found it mostly, at worst.
@@ -38,14 +41,17 @@ def _waits(known: Known) -> str | None:
     return f"the GPU is idle for {idle:.0%} of a step: its {seconds(needs.gpu.high)} of work are not the limit"
 
 
-def _faster(known: Known, share: float | None, left: Range) -> Estimate:
-    return gain(known.needs, Change(gpu=of_kernels(share, left)))
+def _if_it_is_the_limit(change: Callable[[Known, Value], Change | str]) -> Callable[[Known], Estimate | str]:
+    """What a change of the GPU's work should gain, by itself."""
+    predict = foretold(change)
+    return lambda known: _waits(known) or predict(known)
 
 
-def _amp(known: Known) -> Estimate | str:
-    reason = _waits(known)
-    if reason is not None:
-        return reason
+def _faster(known: Known, share: float | None, left: Range) -> Change | str:
+    return known.unseen or Change(gpu=of_kernels(share, left))
+
+
+def _amp(known: Known, _: Value) -> Change | str:
     autocast = known.setting("autocast")
     if autocast not in (None, "off"):
         return f"autocast is on already ({autocast})"
@@ -54,10 +60,7 @@ def _amp(known: Known) -> Estimate | str:
     return _faster(known, known.kernels(*_ON_CORES), _HALF)
 
 
-def _tf32(known: Known) -> Estimate | str:
-    reason = _waits(known)
-    if reason is not None:
-        return reason
+def _tf32(known: Known, _: Value) -> Change | str:
     on = (known.setting("matmul.allow_tf32"), known.setting("cudnn.allow_tf32"))
     if on == (True, True):
         return "TF32 is allowed already"
@@ -75,7 +78,7 @@ def _convolutions(known: Known) -> float | str | None:
     return share
 
 
-def _cudnn_benchmark(known: Known) -> Estimate | str:
+def _cudnn_benchmark(known: Known, _: Value) -> Change | str:
     if known.on_gpu and known.setting("cudnn.benchmark") is True:
         return "cudnn.benchmark is on already"
     if known.workers is not None and known.workers.shapes_vary:
@@ -83,22 +86,19 @@ def _cudnn_benchmark(known: Known) -> Estimate | str:
     return _of_convolutions(known, _SEARCHED)
 
 
-def _deterministic(known: Known) -> Estimate | str:
+def _deterministic(known: Known, _: Value) -> Change | str:
     if not (known.setting("cudnn.deterministic") or known.setting("deterministic_algorithms")):
         return "no deterministic algorithms are asked for"
     return _of_convolutions(known, _SEARCHED)
 
 
-def _channels_last(known: Known) -> Estimate | str:
+def _channels_last(known: Known, _: Value) -> Change | str:
     if known.on_gpu and known.setting("channels_last") is True:
         return "the weights are in channels_last already"
     return _of_convolutions(known, _LAST)
 
 
-def _of_convolutions(known: Known, left: Range) -> Estimate | str:
-    reason = _waits(known)
-    if reason is not None:
-        return reason
+def _of_convolutions(known: Known, left: Range) -> Change | str:
     share = _convolutions(known)
     return share if isinstance(share, str) else _faster(known, share, left)
 
@@ -168,7 +168,8 @@ FIXES = (
         effort="a few lines",
         addresses=("compute-bound",),
         setting="autocast",
-        predict=_amp,
+        predict=_if_it_is_the_limit(_amp),
+        change=_amp,
         value=lambda known: "bf16",
         saves=lambda known: "bf16" if known.setting("autocast") in (None, "off") else None,
         takes=values.one_of("bf16", "fp16", default="bf16"),
@@ -181,7 +182,8 @@ FIXES = (
         effort="a flag",
         addresses=("compute-bound",),
         setting="matmul.allow_tf32",
-        predict=_tf32,
+        predict=_if_it_is_the_limit(_tf32),
+        change=_tf32,
         value=lambda known: True,
         takes=values.SWITCH_ON,
     ),
@@ -192,7 +194,8 @@ FIXES = (
         effort="a flag",
         addresses=("compute-bound",),
         setting="cudnn.benchmark",
-        predict=_cudnn_benchmark,
+        predict=_if_it_is_the_limit(_cudnn_benchmark),
+        change=_cudnn_benchmark,
         value=lambda known: True,
         takes=values.SWITCH_ON,
         popular=True,
@@ -204,7 +207,8 @@ FIXES = (
         effort="a flag",
         addresses=("compute-bound",),
         setting="cudnn.deterministic",
-        predict=_deterministic,
+        predict=_if_it_is_the_limit(_deterministic),
+        change=_deterministic,
         value=lambda known: False,
         takes=values.ONLY_OFF,
     ),
@@ -215,7 +219,8 @@ FIXES = (
         effort="a few lines",
         addresses=("compute-bound",),
         setting="channels_last",
-        predict=_channels_last,
+        predict=_if_it_is_the_limit(_channels_last),
+        change=_channels_last,
         takes=values.ONLY_ON,
         popular=True,
     ),

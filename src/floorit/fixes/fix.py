@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import msgspec
@@ -14,7 +14,7 @@ from floorit.analyse.input import Workers
 from floorit.analyse.ledger import Entry
 from floorit.analyse.needs import Needs, Range
 from floorit.analyse.settings import Setting
-from floorit.analyse.stepmodel import Change, gain
+from floorit.analyse.stepmodel import Change, gain, together
 from floorit.analyse.syncs import SyncPoint
 from floorit.declared import Control
 from floorit.fixes.values import Value, Values
@@ -27,6 +27,7 @@ CLAIMED = 1.02  # no speed-up under it is claimed (DESIGN section 6)
 NO_GPU = "the program does not use a GPU"
 UNSEEN_GPU = "how long the GPU works in a step was not seen"
 UNANSWERED = (NO_GPU, UNSEEN_GPU)  # how reasons begin by which a fix is not advised against
+NO_SETTING = "no setting of the program is seen for it: only the program itself decides that"
 NO_LOADER = "there is no DataLoader of torch's that it would change"
 # What a cost that is only too frequent may take of a step, once it is rarer.
 _SPARED = 0.05
@@ -129,7 +130,9 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     addresses: tuple[str, ...]  # findings that it is an answer to
     predict: Callable[[Known], Estimate | str]
     predict_applied: Callable[[Known], Estimate | str] | None = None  # from outside, where that is not all of it
-    predict_at: Callable[[Known, Value], Estimate | str] | None = None  # with a value that somebody asks for
+    # What it changes of a step, whatever limits that now, with a value that somebody asks for (None: as it is advised);
+    # or why nothing. None where that is not one change.
+    change: Callable[[Known, Value], Change | str] | None = None
     predict_with_room: Callable[[Known], Estimate | str] | None = None  # where others free memory that it takes
     value: Callable[[Known], Value] | None = None  # to set it to, where there is a choice
     setting: str | None = None  # of the report, that it changes
@@ -148,19 +151,38 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     def foretell(self, known: Known) -> Estimate | str:
         """What it should gain, applied from outside, or why nothing."""
         if self.by_setting and not known.framework and not self.can_be_turned(known):
-            return "no setting of the program is seen for it: only the program itself decides that"
+            return NO_SETTING
         return (self.predict_applied or self.predict)(known)
-
-    def foretell_at(self, known: Known, value: Value) -> Estimate | str | None:
-        """The same with another value than is advised; None where only that is foretold."""
-        if self.predict_at is None or (self.by_setting and isinstance(self.foretell(known), str)):
-            return None
-        return self.predict_at(known, value)
 
     def can_be_turned(self, known: Known) -> bool:
         """Whether the program has a setting of its own for it, of which it is known what it would be."""
         value = self.value(known) if self.value is not None else None
         return any(control.turned(value) is not None for control in known.controls_of(self))
+
+
+def foretold(change: Callable[[Known, Value], Change | str]) -> Callable[[Known], Estimate | str]:
+    """The gain of what is one change, as it is advised."""
+
+    def predict(known: Known) -> Estimate | str:
+        made = change(known, None)
+        return made if isinstance(made, str) else gain(known.needs, made)
+
+    return predict
+
+
+def foretell_together(asked: Mapping[Fix, Value], known: Known) -> Estimate | str:
+    """What fixes should gain at once, each with a value: the limit moves from one to the next."""
+    changes = dict[str, Change]()
+    for fix, value in asked.items():
+        if fix.by_setting and not known.framework and not fix.can_be_turned(known):
+            return f"{fix.code}: {NO_SETTING}"
+        made = fix.change(known, value) if fix.change is not None else "what it does beside others is not foretold"
+        if isinstance(made, str):
+            return f"{fix.code}: {made}"
+        changes[fix.code] = made
+    whole = together(changes.values())
+    is_of_data = all(set(fix.addresses) <= {"input-bound", "epoch-gap", "oversubscribed"} for fix in asked)
+    return known.gain_of_data(whole) if is_of_data else gain(known.needs, whole)
 
 
 def rarer(share: float) -> int:

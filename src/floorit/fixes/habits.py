@@ -10,7 +10,7 @@ import msgspec
 from floorit.analyse.needs import Range
 from floorit.analyse.stepmodel import Change, apart, gain
 from floorit.fixes import values
-from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known, rarer
+from floorit.fixes.fix import CLAIMED, NO_GPU, Fix, Known, foretold, rarer
 from floorit.fixes.values import Value
 from floorit.stats import Estimate, seconds
 
@@ -60,41 +60,47 @@ def _sync_off(known: Known) -> Estimate | str:
 
 def _sync_off_applied(known: Known) -> Estimate | str:
     """From outside only what returns nothing can be left out."""
-    said, total = _sync_off(known), sum(point.seconds for point in known.syncs)
+    said = _sync_off(known)
     if isinstance(said, str):
         return said
+    made = _without_syncs(known, None)
+    return made if isinstance(made, str) else gain(known.needs, made)
+
+
+def _without_syncs(known: Known, _: Value) -> Change | str:
+    total = sum(point.seconds for point in known.syncs)
     left_out = sum(point.seconds for point in known.syncs if point.op in _FOR_NOTHING)
     if not left_out:
         return "no `synchronize` or `empty_cache` blocks: other calls are asked for what the program goes on with"
-    return gain(known.needs, Change(syncs=1 - left_out / total))
+    return Change(syncs=1 - left_out / total)
 
 
-_At: TypeAlias = "Callable[[Known, Value], Estimate | str]"
+_Makes: TypeAlias = "Callable[[Known, Value], Change | str]"
 
 
-def _rarer(code: str, finding: str, phase: str) -> tuple[_At, Callable[[Known], int]]:
+def _rarer(code: str, finding: str, phase: str) -> tuple[_Makes, Callable[[Known], int]]:
     """Once in a while is enough: so often that it takes a twentieth of the step, but at least once in the training."""
 
     def share(known: Known) -> float:
         return max(known.shares.get(finding, 0.0), known.share(phase))
 
-    def predict(known: Known, times: Value) -> Estimate | str:
+    def change(known: Known, times: Value) -> Change | str:
         spent = known.share(phase)
         if not spent:
             return "the program does not do it while it trains"
         if known.times.get(code, _TWICE) < _TWICE:
             return "the whole training does it once"
-        left = 1 / times if isinstance(times, int) and times else 1.0
+        left = 1 / (times if isinstance(times, int) and times else value(known))
         beyond = max(share(known) - spent, 0.0)  # what is made for it, in the program's own code
         own = known.share("other")
         parts = {phase: left, **({"other": 1 - (1 - left) * min(beyond / own, 1.0)} if own and beyond else {})}
-        return gain(known.needs, Change(phases=parts))
+        return Change(phases=parts)
 
     def value(known: Known) -> int:
         enough, most = rarer(share(known)), known.times.get(code)
         return max(min(enough, int(most)), _TWICE) if most is not None else enough
 
-    return predict, value
+    return change, value
 
 
 _log, _log_value = _rarer("log-every", "logging-bound", "logging")
@@ -102,18 +108,18 @@ _eval_rarer, _eval_value = _rarer("eval-every", "eval-bound", "eval")
 _checkpoint, _checkpoint_value = _rarer("checkpoint-every", "checkpoint-bound", "checkpoint")
 
 
-def _eval(known: Known, times: Value) -> Estimate | str:
+def _eval(known: Known, times: Value) -> Change | str:
     if known.ungraded and known.share("eval"):
         return "what the model computes without gradient may be what it is trained on (rollouts, generated samples)"
     return _eval_rarer(known, times)
 
 
-def _from_batch(known: Known) -> Estimate | str:
+def _from_batch(known: Known, _: Value) -> Change | str:
     """All that the line takes in the loop's own code is spared: what is taken instead has come with the batch."""
     habit, own = known.habit(_HELD), known.share("other")
     if habit is None or habit.seconds is None or not own:
         return "nothing is seen to be computed that the batch has"
-    return gain(known.needs, Change(phases={"other": 1 - min(habit.share / own, 1.0)}))
+    return Change(phases={"other": 1 - min(habit.share / own, 1.0)})
 
 
 FIXES = (
@@ -146,6 +152,7 @@ FIXES = (
         addresses=("sync-bound",),
         predict=_sync_off,
         predict_applied=_sync_off_applied,
+        change=_without_syncs,
         takes=values.ONLY_ON,
         popular=True,
     ),
@@ -155,8 +162,8 @@ FIXES = (
         risk="exact",
         effort="a flag",
         addresses=("logging-bound",),
-        predict=lambda known: _log(known, _log_value(known)),
-        predict_at=_log,
+        predict=foretold(_log),
+        change=_log,
         value=_log_value,
         by_setting=True,
         takes=_TIMES_AS_RARE,
@@ -168,8 +175,8 @@ FIXES = (
         proviso="of training",
         effort="a flag",
         addresses=("eval-bound",),
-        predict=lambda known: _eval(known, _eval_value(known)),
-        predict_at=_eval,
+        predict=foretold(_eval),
+        change=_eval,
         value=_eval_value,
         by_setting=True,
         takes=_TIMES_AS_RARE,
@@ -180,8 +187,8 @@ FIXES = (
         risk="exact",
         effort="a flag",
         addresses=("checkpoint-bound",),
-        predict=lambda known: _checkpoint(known, _checkpoint_value(known)),
-        predict_at=_checkpoint,
+        predict=foretold(_checkpoint),
+        change=_checkpoint,
         value=_checkpoint_value,
         by_setting=True,
         takes=_TIMES_AS_RARE,
@@ -193,7 +200,8 @@ FIXES = (
         proviso="where both are the same",
         effort="a few lines",
         addresses=("python-bound",),
-        predict=_from_batch,
+        predict=foretold(_from_batch),
+        change=_from_batch,
         value=lambda known: True,
         habit=_HELD,
         by_setting=True,

@@ -72,13 +72,14 @@ def _workers(known: Known) -> Estimate | str:
     return predicted
 
 
-def _workers_at(known: Known, count: Value) -> Estimate | str:
-    reason, needs = _hungry(known), known.needs
-    if reason is not None or needs.loader is None:
-        return reason or NO_LOADER
-    if needs.cores is None or not isinstance(count, int) or not count:
-        return "how many cores there are for workers is not known" if count else "without workers, nothing is foretold"
-    return known.gain_of_data(Change(workers=count))
+def _of_workers(known: Known, count: Value) -> Change | str:
+    if known.needs.loader is None:
+        return NO_LOADER
+    if known.needs.cores is None:
+        return "how many cores there are for workers is not known"
+    if count is None or (isinstance(count, int) and count > 0):
+        return Change(workers=count or _count(known))
+    return "without workers, nothing is foretold"
 
 
 def _prefetch(known: Known) -> Estimate | str:
@@ -232,14 +233,20 @@ def _decode_cache_applied(known: Known) -> Estimate | str:
 
     Not what else the dataset makes of them. Both are still copied.
     """
-    reason = _hungry(known)
-    if reason is not None or known.workers is None:
-        return reason or NO_LOADER
+    reason, made = _hungry(known), _with_files_kept(known, None)
+    if reason is not None or isinstance(made, str):
+        return reason or str(made)
+    return known.gain_of_data(made)
+
+
+def _with_files_kept(known: Known, _: Value) -> Change | str:
+    if known.workers is None:
+        return NO_LOADER
     read = sum(op.share for op in known.workers.operations if op.kind in _READ)
     if not read:
         return "no file was seen to be read by cv2.imread, PIL or numpy.load"
     kept = min(read + sum(op.share for op in _resized_at_once(known.workers.operations)), 1.0)
-    return known.gain_of_data(Change(loader=Range(1 - kept, 1 - 0.9 * kept, 1 - 0.7 * read)))
+    return Change(loader=Range(1 - kept, 1 - 0.9 * kept, 1 - 0.7 * read))
 
 
 def _resized_at_once(operations: list[Operation]) -> list[Operation]:
@@ -270,7 +277,7 @@ FIXES = (
         addresses=("input-bound",),
         setting="num_workers",
         predict=_workers,
-        predict_at=_workers_at,
+        change=_of_workers,
         value=_count,
         takes=values.whole(0, _MOST),
         popular=True,
@@ -345,6 +352,7 @@ FIXES = (
         addresses=("input-bound",),
         predict=_decode_cache,
         predict_applied=_decode_cache_applied,
+        change=_with_files_kept,
         needs_memory=True,
         memory=_kept_bytes,
         takes=values.one_of("ram", "disk", default="ram"),

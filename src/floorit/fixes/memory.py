@@ -7,6 +7,7 @@ import msgspec
 from floorit.analyse.stepmodel import Change, gain
 from floorit.fixes import values
 from floorit.fixes.fix import Fix, Known
+from floorit.fixes.values import Value
 from floorit.stats import Estimate, seconds
 
 # Of the GPU's memory in use at the peak: more, and there is no room for what recomputing saves.
@@ -34,6 +35,12 @@ def _if_there_were_room(known: Known) -> Estimate | str:
         return "nothing is recomputed"
     least, likely, most = (gain(known.needs, _without_recompute(known, beside)) for beside in _BESIDE)
     return msgspec.structs.replace(likely, low=least.low, high=most.high)
+
+
+def _kept(known: Known, wanted: Value) -> Change | str:
+    if wanted is True:
+        return "what recomputing takes is not foretold"
+    return _without_recompute(known, _BESIDE[1]) if known.needs.host.get("recompute") else "nothing is recomputed"
 
 
 def _without_recompute(known: Known, beside: float) -> Change:
@@ -109,6 +116,7 @@ FIXES = (
         addresses=("recompute-bound",),
         predict=_recompute,
         predict_with_room=_if_there_were_room,
+        change=_kept,
         value=lambda known: False,
         saves=lambda known: None if known.needs.host.get("recompute") else True,
         needs_memory=True,

@@ -59,6 +59,7 @@ FIXES = (
         addresses=("transfer-bound",),
         setting="pin_memory",
         predict=_pin,
+        change=lambda known, _: known.unseen or Change(transfers=_PINNED),
         value=lambda known: True,
         takes=values.SWITCH_ON,
         popular=True,
@@ -70,6 +71,7 @@ FIXES = (
         effort="a few lines",
         addresses=("transfer-bound",),
         predict=_async_copy,
+        change=lambda known, _: known.unseen or _beside(known),
         takes=values.ONLY_ON,
     ),
     Fix(
@@ -79,6 +81,7 @@ FIXES = (
         effort="a few lines",
         addresses=("transfer-bound",),
         predict=_device_prefetch,
+        change=lambda known, _: known.unseen or _beside(known),
         takes=values.ONLY_ON,
     ),
 )

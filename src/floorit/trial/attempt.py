@@ -17,7 +17,7 @@ from floorit.analyse.controls import PHASES
 from floorit.declared import Control
 from floorit.errors import RanOut, TrialError
 from floorit.fixes import ALL
-from floorit.fixes.fix import Known
+from floorit.fixes.fix import Known, foretell_together
 from floorit.fixes.values import spelled
 from floorit.report import advice, build
 from floorit.report.words import several
@@ -73,20 +73,17 @@ def predict(arm: Arm, known: Known | None) -> Estimate | str:
     """What an arm should gain by the first run, or why that is not known, or that it would not."""
     if arm.varied or arm.entries:
         return "what the program's own arguments and files do is not known"
-    if len(arm.fixes) > 1:
-        return "gains of fixes do not add up: only single ones are predicted"
     if known is None:
         return "nothing trained in the first run"
-    fix = next(fix for fix in ALL if fix.code in arm.fixes)
-    said = fix.foretell(known)
-    if isinstance(said, str) or fix.value is None:
+    asked = {fix: arm.fixes[fix.code] for fix in ALL if fix.code in arm.fixes}
+    if len(asked) > 1:
+        return foretell_together(asked, known)
+    [(fix, value)] = asked.items()
+    said, advised = fix.foretell(known), fix.value(known) if fix.value is not None else None
+    if isinstance(said, str) or fix.value is None or value is None or value == advised:
         return said
-    asked, advised = arm.fixes[fix.code], fix.value(known)
-    if asked is None or asked == advised:
-        return said
-    other = fix.foretell_at(known, asked)
-    if other is not None:
-        return other
+    if fix.change is not None and not isinstance(fix.change(known, value), str):
+        return foretell_together(asked, known)
     return f"it is made for {fix.code}={spelled(advised)}: {said.value:.2f} times as fast"
 
 

@@ -253,7 +253,7 @@ class Search:
             sized = probing.load(where)
             found = [*self._candidates(known), *(probing.candidates_of(sized, self._savers(known)) if sized else [])]
             said = next((one.predicted for one in found if one.changes == new), None)
-            return said if said is not None else "gains of fixes do not add up: only single ones are predicted"
+            return said or attempt.predict(msgspec.structs.replace(arm, fixes=new, varied=[]), known)
 
         return predict
 
