@@ -126,6 +126,29 @@ def test_trials_hash_texts_alike(tmp_path, monkeypatch, own):
     assert first.startswith("1 " if own is None else "7 ")
 
 
+DRAWS = """
+import random
+drawn = [random.random()]
+import numpy
+drawn.append(numpy.random.rand())
+import torch
+drawn.append(torch.rand(()).item())
+random.seed(5), numpy.random.seed(5), torch.manual_seed(5)
+print(drawn, "then", random.random(), numpy.random.rand(), torch.rand(()).item())
+raise SystemExit(1)
+"""
+
+
+def test_what_a_program_draws_unseeded_is_the_same_in_trials(tmp_path):
+    first, again = (Path(run(tmp_path, DRAWS).said or "").read_text() for _ in range(2))
+    assert first == again
+    plain, once_more = (
+        subprocess.run([PYTHON, "-c", DRAWS], capture_output=True, text=True, check=False).stdout for _ in range(2)
+    )
+    assert plain != once_more
+    assert first.partition("then")[2] == plain.partition("then")[2]  # what it seeds itself is its own
+
+
 @pytest.mark.parametrize(
     ("typed", "meant"), [("1e-3", 0.001), ("0.5", 0.5), ("true", True), ("off", False), ("*.png", "*.png"), ("a", "a")]
 )

@@ -193,6 +193,7 @@ class Runner:
             "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
             "TRITON_CACHE_DIR": str(caches / "triton"),
             wire.LOSSES: json.dumps({"jitter": jitter}),
+            wire.SEED: usual,
             **launch.asking_for({**arm.fixes, **({wire.CAP: self.cap} if self.cap is not None else {})}),
         }
         return {**environ, **(self._sandbox.environ if self._sandbox is not None else {})}
