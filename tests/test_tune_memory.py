@@ -177,9 +177,29 @@ def test_sizes_are_run_once_and_those_that_do_not_fit_with_what_makes_room(tmp_p
 # -- the cap ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("built", "devices", "visible", "uses"),
+    [
+        ("13.0", ("/dev/null",), None, True),
+        ("13.0", ("/dev/null",), "0", True),
+        ("13.0", ("/dev/null",), "", False),
+        ("13.0", ("/dev/null",), "-1", False),
+        ("13.0", ("/nowhere",), None, False),  # as pip's torch is on a machine without a GPU
+        (None, ("/dev/null",), None, False),
+    ],
+)
+def test_the_host_is_capped_where_no_gpu_is(monkeypatch, built, devices, visible, uses):
+    monkeypatch.setattr(capping, "_DEVICES", devices)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert capping._may_use_gpu(SimpleNamespace(version=SimpleNamespace(cuda=built, hip=None))) is uses
+
+
 @pytest.fixture
-def gpu():
+def gpu(monkeypatch):
     """One of 100 GiB, of which others have 40 and the program 10."""
+    monkeypatch.setattr(capping, "_may_use_gpu", lambda torch: True)
     cuda = SimpleNamespace(fraction=None)
     cuda.current_device = lambda: 0
     cuda.mem_get_info = lambda device: (50 * GIB, 100 * GIB)

@@ -5,20 +5,30 @@ of its workers may have of the host. The last word on it says how it went.
 """
 
 import functools
+import os
 
 from ..memory import free_memory
 from ..wire import CAP
 
 CODES = (CAP,)
+_DEVICES = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")  # one of them is there where a GPU is
 
 
 def install(session, asked):
     (applied,) = asked.values()
-    if session.torch.version.cuda is None and session.torch.version.hip is None:
+    if _may_use_gpu(session.torch):
+        session.on_cuda.append(_Cap(session, applied).begin)
+    else:
         _cap_host(applied.value)
         applied.act()
-    else:
-        session.on_cuda.append(_Cap(session, applied).begin)
+
+
+def _may_use_gpu(torch):
+    """Whether torch can, and there is one that is not hidden from it: without asking the driver."""
+    if torch.version.cuda is None and torch.version.hip is None:
+        return False
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
+    return not hidden and any(map(os.path.exists, _DEVICES))
 
 
 def _cap_host(share):
