@@ -178,6 +178,8 @@ GAINS = [
     ("channels-last", known(GPU, kinds={"convolution": 0.9}), 1.03, 1.35),
     ("compile", known(LAUNCHING), 1.3, 2.5),
     ("fused", known(LAUNCHING), 1.01, 1.2),
+    ("fused", known(LAUNCHING, settings={"optimizer": "AdamW"}), 1.01, 1.2),  # of which nobody has asked for anything
+    ("fused", known(LAUNCHING, settings={"optimizer": "Mine", "optimizer.fused": False}), 1.01, 1.2),
     ("fused", known(CPU.but(host={**TRAIN, "optimizer": 0.037}), settings={"optimizer": "AdamW"}), 1.4, 1.8),
     ("anomaly", known(CPU, settings={"anomaly_detection": True}, shares={"debug-left-on": 0.5}), 3.3, 3.4),
     ("static-graph", known(CPU, ranks=2, settings={"ddp.static_graph": False}, shares={"comm-bound": 0.5}), 1.3, 1.5),

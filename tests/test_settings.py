@@ -416,3 +416,32 @@ def test_the_report_is_the_same_on_another_machine(tmp_path: Path) -> None:
     assert first is not None
     assert again["settings"] == first["settings"]
     assert [s["name"] for s in again["settings"] if s["ignored"]] == ["num_workers"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "fused", "foreach"),
+    [
+        ({"fused": None, "foreach": None, "devices": ["cuda"]}, False, True),
+        ({"fused": None, "foreach": None, "devices": ["cpu"]}, False, False),
+        ({"fused": None, "foreach": None, "devices": ["cpu", "cuda"]}, False, False),
+        ({"fused": True, "foreach": None, "devices": ["cuda"]}, True, False),
+        ({"fused": None, "foreach": False, "devices": ["cuda"]}, False, False),
+        ({"fused": None, "foreach": None}, False, None),  # of a record of old
+    ],
+)
+def test_what_torch_chooses_for_an_optimizer_is_in_force(
+    facts: dict[str, Any], fused: bool, foreach: bool | None
+) -> None:
+    made = process()
+    made.optimizers = {0: {"name": "AdamW", "lr": 0.1, "dtypes": ["float32"], **facts}}
+    actual = {s.name: s.actual for s in settings.compare(made, iterations(), Told(), 1)}
+    assert (actual["optimizer.fused"], actual["optimizer.foreach"]) == (fused, foreach)
+
+
+def test_each_optimizer_that_differs_is_told_of() -> None:
+    made = process()
+    one = {"name": "AdamW", "lr": 0.1, "dtypes": ["float32"]}
+    made.optimizers = dict(enumerate([one, one, {**one, "lr": 0.2}, {**one, "name": "SGD"}]))
+    actual = {s.name: s.actual for s in settings.compare(made, iterations(), Told(), 1)}
+    assert [actual[name] for name in ("optimizer", "optimizer[1]", "optimizer[2]")] == ["AdamW", "AdamW", "SGD"]
+    assert (actual["optimizer.lr"], actual["optimizer[1].lr"]) == (0.1, 0.2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ _LOADER = {
 }
 _DDP = ("find_unused_parameters", "static_graph", "gradient_as_bucket_view")
 _OPTIMIZER = ("foreach", "fused", "capturable")
+_MOST = 4  # optimizers that are told of
 _HALF = ("float16", "bfloat16")
 _OFF = "off"
 
@@ -131,17 +132,41 @@ def _of_training(truth: _Truth) -> list[Setting]:
     found = []
     by_batches = truth.iterations.border == "batches"
     found.append(Setting(name="accumulation", actual=round(truth.iterations.accumulation, 2) if by_batches else None))
-    for optimizer in list(truth.process.optimizers.values())[:1]:
-        found.append(Setting(name="optimizer", actual=optimizer["name"]))
-        found.append(Setting(name="optimizer.lr", actual=optimizer.get("lr")))
-        found += [Setting(name=f"optimizer.{o}", actual=optimizer[o]) for o in _OPTIMIZER if o in optimizer]
-        found.append(Setting(name="channels_last", actual=optimizer.get("channels_last")))
+    for number, optimizer in enumerate(_unlike(truth.process.optimizers.values())):
+        name = f"optimizer[{number}]" if number else "optimizer"
+        found.append(Setting(name=name, actual=optimizer["name"]))
+        found.append(Setting(name=f"{name}.lr", actual=optimizer.get("lr")))
+        found += [Setting(name=f"{name}.{o}", actual=_chosen(optimizer, o)) for o in _OPTIMIZER if o in optimizer]
+        if not number:
+            found.append(Setting(name="channels_last", actual=optimizer.get("channels_last")))
     ddp = truth.process.ddp
     if ddp is not None:
         found += [Setting(name=f"ddp.{name}", actual=ddp.get(name)) for name in _DDP]
         size = ddp.get("bucket_bytes_cap")
         found.append(Setting(name="ddp.bucket_cap_mb", actual=size / 2**20 if size else None))
     return found
+
+
+def _unlike(optimizers: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that a report tells of: a program may make one like it for each epoch, or for each of many layers."""
+    by_facts = dict[tuple[Any, ...], dict[str, Any]]()
+    for optimizer in optimizers:
+        by_facts.setdefault(tuple(str(optimizer.get(key)) for key in ("name", "lr", *_OPTIMIZER)), optimizer)
+    return list(by_facts.values())[:_MOST]
+
+
+def _chosen(optimizer: dict[str, Any], option: str) -> bool | None:
+    """What is in force: where nothing is asked for, torch takes many tensors at once on a GPU, and is not fused.
+
+    None where a record of old does not tell where its parameters are.
+    """
+    asked: bool | None = optimizer[option]
+    if asked is not None or option == "fused":
+        return bool(asked)
+    devices = optimizer.get("devices")
+    if option != "foreach" or not devices:
+        return asked
+    return not optimizer.get("fused") and "cpu" not in devices
 
 
 def _of_the_process(truth: _Truth) -> list[Setting]:

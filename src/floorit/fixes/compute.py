@@ -25,6 +25,7 @@ _IDLE = 0.5
 # What is left by fused=True of an optimizer that takes one tensor after the other and is busy issuing: of plain SGD,
 # SGD with momentum, AdamW (docs/fixes.md).
 _FUSED_OF_SINGLE = (0.38, 0.25, 0.13)
+_HAVE_FUSED = ("Adam", "AdamW", "SGD", "Adagrad")  # of torch's: records of old don't tell, where nobody asks for it
 # The same on a CPU, where one tensor after the other is torch's default, by the optimizer's class: at worst, in the
 # middle, at best (docs/fixes.md). SGD may have momentum or not.
 _FUSED_ON_CPU = {"Adam": (0.34, 0.25, 0.14), "AdamW": (0.34, 0.25, 0.14), "SGD": (1.0, 0.75, 0.2)}
@@ -133,8 +134,9 @@ def _fused(known: Known) -> Estimate | str:
         return _fused_on_cpu(known)
     if known.unseen:
         return known.unseen
-    if known.setting("optimizer") is not None and all(s.name != "optimizer.fused" for s in known.settings):
-        return f"{known.setting('optimizer')} has no fused form"
+    name = known.setting("optimizer")
+    if name is not None and name not in _HAVE_FUSED and all(s.name != "optimizer.fused" for s in known.settings):
+        return f"{name} has no fused form"
     if known.setting("optimizer.foreach") is False:
         return _with_optimizer_left(known, *_FUSED_OF_SINGLE)
     least, most = (gain(known.needs, Change(phases={"optimizer": left})) for left in (0.8, 1 / 3))

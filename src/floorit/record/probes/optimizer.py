@@ -217,8 +217,9 @@ class _Steps:
             tensors=len(parameters),
             lr=_number(optimizer.param_groups[0].get("lr")),
             dtypes=sorted({str(p.dtype).rpartition(".")[2] for p in parameters}),
+            devices=sorted({p.device.type for p in parameters}),
             channels_last=_channels_last(session.torch, parameters),
-            **{name: defaults[name] for name in _OPTIONS if isinstance(defaults.get(name), bool)},
+            **{name: defaults[name] for name in _OPTIONS if defaults.get(name, "") in (True, False, None)},
         )
         return number
 
