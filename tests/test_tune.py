@@ -946,6 +946,42 @@ def test_with_another_size_of_batches_the_learning_rate_is_spoken_of(tmp_path):
     assert "4 times" in words
 
 
+RANKS = """
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+model = DDP(torch.nn.Linear(2, 1), bucket_cap_mb=100)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in data:
+    optimizer.zero_grad(set_to_none=False)
+"""
+
+
+@pytest.mark.parametrize(
+    ("stack", "added"),
+    [
+        (["bucket-mb=50"], ["+model=DDP(torch.nn.Linear(2,1),bucket_cap_mb=50)"]),
+        (["bucket-view=on"], ["+model=DDP(torch.nn.Linear(2,1),bucket_cap_mb=100,gradient_as_bucket_view=True)"]),
+        (["static-graph=on"], ["+model=DDP(torch.nn.Linear(2,1),bucket_cap_mb=100,static_graph=True)"]),
+        (["set-to-none=on"], ["+optimizer.zero_grad(set_to_none=True)"]),
+    ],
+)
+def test_what_one_call_says_is_patched_there(tmp_path, stack, added):
+    lines, by_hand = changed(tmp_path, stack, text=RANKS)
+    assert [line for line in lines if line.startswith("+")] == added
+    assert by_hand == []
+
+
+def test_of_several_calls_the_first_is_named(tmp_path):
+    twice = RANKS + "other = DDP(model)\n"
+    path = tmp_path / "train.py"
+    path.write_text(twice)
+    report = SimpleNamespace(program=SimpleNamespace(command=["train.py"]), settings=[], findings=[])
+    made = patch.make(asked.parse(["static-graph=on"]), report, [str(path)])
+    (told,) = made.told
+    assert (made.diff, told.words) == ("", "give DistributedDataParallel static_graph=True")
+    assert (told.file, told.line) == (str(path), 4)
+
+
 def test_a_patch_is_taken_by_git(tmp_path):
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     (tmp_path / "src").mkdir()

@@ -46,6 +46,12 @@ _POSITIONS = {
     "pin_memory": 7,
 }  # of DataLoader's arguments, where people give them without a name
 _SWITCHES = {"cudnn-benchmark": "torch.backends.cudnn.benchmark"}  # fix -> what is assigned to
+_OF_DDP = {
+    "static-graph": "static_graph",
+    "bucket-view": "gradient_as_bucket_view",
+    "bucket-mb": "bucket_cap_mb",
+}  # fix -> argument of DistributedDataParallel
+_DDP = "torch.nn.parallel.DistributedDataParallel"
 _TYPED = " on the command line"  # where a setting is said to be declared by a word that was typed
 _FUSABLE = ("Adam", "AdamW", "SGD", "Adagrad")
 _ANOMALY = ("torch.autograd.set_detect_anomaly", "torch.autograd.anomaly_mode.set_detect_anomaly")
@@ -189,6 +195,10 @@ class _Project:
             return self._of_loader(code, _OF_LOADER[code], value)
         if code == "fused":
             return self._of_optimizer(value)
+        if code in _OF_DDP:
+            return self._of_ddp(code, value)
+        if code == "set-to-none" and value is True:
+            return self._of_clearing()
         if code == "anomaly" and value is False:
             return self._of_anomaly()
         if code == "recompute" and value is False:
@@ -278,17 +288,35 @@ class _Project:
             raise otherwise  # the program makes something else of it, as it does where ranks share a batch
         return source, call, set_argument(call, "default", _literal(value))
 
-    def _of_optimizer(self, value: Value) -> _Place:
-        calls = [(source, call) for source in self.sources for call in source.all(ast.Call)]
-        found = [(source, call) for source, call in calls if _is_fusable(source.name(call.func))]
-        if len(found) != 1 or has_stars(found[0][1]):
-            raise _ByHand(f"give the optimizer fused={_literal(value)}")
-        source, call = found[0]
-        given = argument(call, "fused")
+    def _of_only_call(
+        self, code: str, calls: list[tuple[Source, ast.Call]], what: str, name: str, value: Value
+    ) -> _Place:
+        """An argument of a call, where the program has just one such."""
+        words = f"give {what} {name}={_literal(value)}"
+        if len(calls) != 1 or has_stars(calls[0][1]):
+            at = [(str(source.path), call.lineno) for source, call in calls[:1]]
+            raise _ByHand(words, *(at[0] if at else (None, None)))
+        source, call = calls[0]
+        given = argument(call, name)
         if given is not None and not isinstance(given, ast.Constant):
-            words = f"give the optimizer fused={_literal(value)}"
-            return self._of_config("fused", value, _ByHand(words, str(source.path), call.lineno))
-        return source, call, set_argument(call, "fused", _literal(value))
+            return self._of_config(code, value, _ByHand(words, str(source.path), call.lineno))
+        return source, call, set_argument(call, name, _literal(value))
+
+    def _calls(self, is_meant: Callable[[Source, ast.Call], bool]) -> list[tuple[Source, ast.Call]]:
+        return [(source, call) for source in self.sources for call in source.all(ast.Call) if is_meant(source, call)]
+
+    def _of_optimizer(self, value: Value) -> _Place:
+        calls = self._calls(lambda source, call: _is_fusable(source.name(call.func)))
+        return self._of_only_call("fused", calls, "the optimizer", "fused", value)
+
+    def _of_ddp(self, code: str, value: Value) -> _Place:
+        calls = self._calls(lambda source, call: source.name(call.func) == _DDP)
+        return self._of_only_call(code, calls, "DistributedDataParallel", _OF_DDP[code], value)
+
+    def _of_clearing(self) -> _Place:
+        """`zero_grad(set_to_none=False)`, wherever that is asked for."""
+        calls = self._calls(lambda _, call: last_word(call.func) == "zero_grad" and _keeps_zeros(call))
+        return self._of_only_call("set-to-none", calls, "zero_grad", "set_to_none", True)
 
     def _of_anomaly(self) -> _Place:
         calls = [(source, call) for source in self.sources for call in source.all(ast.Call)]
@@ -354,6 +382,11 @@ def _declared(source: Source, dest: str) -> Iterator[tuple[ast.Call, list[str]]]
 
 def _is_fusable(name: str) -> bool:
     return name.startswith("torch.optim.") and name.rpartition(".")[2] in _FUSABLE
+
+
+def _keeps_zeros(call: ast.Call) -> bool:
+    given = argument(call, "set_to_none")
+    return given is not None and is_constant(given, False)
 
 
 def _is_at(call: ast.Call, line: int) -> bool:
