@@ -219,6 +219,35 @@ def test_arguments_given_and_by_default() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("argv", "is_read"),
+    [
+        (["python", "train.py", "config/small.py", "--name=x"], True),
+        (["python", "train.py", "--config=config/small.py"], True),
+        (["python", "-m", "tools.train", "config/small.py"], True),
+        (["python", "config/small.py"], False),  # that is the program itself
+        (["python", "train.py", "config/gone.py"], False),
+        (["python", "train.py"], False),
+    ],
+)
+def test_settings_in_python_that_a_command_names(tmp_path: Path, argv: list[str], is_read: bool) -> None:
+    (tmp_path / "config").mkdir()
+    path = written(tmp_path / "config", "small.py", "max_iters = 5000\nbatch_size = 64\n")
+    made = process(argv=argv)
+    made.facts["cwd"] = str(tmp_path)
+    told = gather([made])
+    assert {(d.setting, d.value, d.at) for d in told.declarations} == (
+        {("max_steps", 5000, f"{path}:1"), ("batch_size", 64, f"{path}:2")} if is_read else set()
+    )
+
+
+def test_one_that_was_changed_since_the_program_began_is_not_read(tmp_path: Path) -> None:
+    path = written(tmp_path, "small.py", "batch_size = 64\n")
+    made = process(argv=["python", "train.py", str(path)])
+    made.facts["wall"] = path.stat().st_mtime - 5
+    assert gather([made]).declarations == []
+
+
 def test_words_of_a_program_without_argparse() -> None:
     words = [
         "python",

@@ -25,7 +25,7 @@ def gather(processes: Iterable[Process], shown: Mapping[str, Path] = MappingProx
     unread: dict[str, str] = {}
     seen: set[str] = set()
     for process in processes:
-        for note in process.configs:
+        for note in [*process.configs, *_named(process)]:
             path = str(note["path"])
             if path not in seen:
                 seen.add(path)
@@ -35,6 +35,22 @@ def gather(processes: Iterable[Process], shown: Mapping[str, Path] = MappingProx
                     unread[path] = getattr(error, "strerror", None) or str(error)
         declarations += _of_arguments(process)
     return Told(declarations=list(dict.fromkeys(declarations)), unread=unread)
+
+
+def _named(process: Process) -> Iterator[dict[str, Any]]:
+    """Files of settings in Python that its command names: programs run or import them, which nobody notes."""
+    words, began = [str(word) for word in process.facts.get("argv") or []], process.facts.get("wall")
+    is_module = "-m" in words
+    for number, word in enumerate(word for word in words[1:] if word.endswith(".py")):
+        path = Path(str(process.facts.get("cwd") or "")) / word.rpartition("=")[2]
+        if not number and not is_module:
+            continue  # the program itself
+        try:
+            state = path.stat()
+        except OSError:
+            continue
+        if state.st_size <= LARGEST and (began is None or state.st_mtime <= began):
+            yield {"path": str(path), "size": state.st_size, "modified": state.st_mtime_ns}
 
 
 def _of_file(path: Path, note: dict[str, Any], text: Path) -> list[Declaration]:
