@@ -445,3 +445,16 @@ def test_each_optimizer_that_differs_is_told_of() -> None:
     actual = {s.name: s.actual for s in settings.compare(made, iterations(), Told(), 1)}
     assert [actual[name] for name in ("optimizer", "optimizer[1]", "optimizer[2]")] == ["AdamW", "AdamW", "SGD"]
     assert (actual["optimizer.lr"], actual["optimizer[1].lr"]) == (0.1, 0.2)
+
+
+def test_each_loader_that_differs_is_told_of() -> None:
+    made = process()
+    made.loaders = {**made.loaders, 2: {**made.loaders[1], "id": 2}, 3: {**made.loaders[1], "id": 3, "workers": 9}}
+    made.iterators = {number: {"id": number, "loader": number, "pids": []} for number in (1, 2, 3)}
+    rows = np.zeros(2, ROW)
+    rows["iterator"], rows["backwards"] = (2, 3), 1
+    made._parts["rows"].append(rows)
+    actual = {s.name: s.actual for s in settings.compare(made, iterations(), Told(), 1)}
+    assert actual["num_workers"] == LOADER["workers"]
+    assert actual["loader[1].num_workers"] == 9
+    assert "loader[2].num_workers" not in actual

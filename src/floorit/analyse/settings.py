@@ -24,7 +24,7 @@ _LOADER = {
 }
 _DDP = ("find_unused_parameters", "static_graph", "gradient_as_bucket_view")
 _OPTIMIZER = ("foreach", "fused", "capturable")
-_MOST = 4  # optimizers that are told of
+_MOST = 4  # loaders of a kind, and optimizers, that are told of
 _HALF = ("float16", "bfloat16")
 _OFF = "off"
 
@@ -96,10 +96,11 @@ def _actual(truth: _Truth) -> list[Setting]:
 def _of_loaders(truth: _Truth) -> list[Setting]:
     found = []
     for scope, before in (("train", ""), ("eval", "eval.")):
-        for loader in truth.loaders(scope)[:1]:
+        for number, loader in enumerate(_unlike(truth.loaders(scope), _LOADER.values())):
             place = _place(*(loader.get(f"made_{part}") for part in ("file", "line", "function")))
+            which = f"{before}loader[{number}]." if number else before
             found += [
-                Setting(name=before + name, actual=loader.get(fact), set_at=place) for name, fact in _LOADER.items()
+                Setting(name=which + name, actual=loader.get(fact), set_at=place) for name, fact in _LOADER.items()
             ]
     return found
 
@@ -132,7 +133,8 @@ def _of_training(truth: _Truth) -> list[Setting]:
     found = []
     by_batches = truth.iterations.border == "batches"
     found.append(Setting(name="accumulation", actual=round(truth.iterations.accumulation, 2) if by_batches else None))
-    for number, optimizer in enumerate(_unlike(truth.process.optimizers.values())):
+    alike = ("name", "lr", *_OPTIMIZER)
+    for number, optimizer in enumerate(_unlike(truth.process.optimizers.values(), alike)):
         name = f"optimizer[{number}]" if number else "optimizer"
         found.append(Setting(name=name, actual=optimizer["name"]))
         found.append(Setting(name=f"{name}.lr", actual=optimizer.get("lr")))
@@ -147,11 +149,11 @@ def _of_training(truth: _Truth) -> list[Setting]:
     return found
 
 
-def _unlike(optimizers: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _unlike(many: Iterable[dict[str, Any]], facts: Iterable[str]) -> list[dict[str, Any]]:
     """Those that a report tells of: a program may make one like it for each epoch, or for each of many layers."""
-    by_facts = dict[tuple[Any, ...], dict[str, Any]]()
-    for optimizer in optimizers:
-        by_facts.setdefault(tuple(str(optimizer.get(key)) for key in ("name", "lr", *_OPTIMIZER)), optimizer)
+    by_facts, keys = dict[tuple[str, ...], dict[str, Any]](), list(facts)
+    for one in many:
+        by_facts.setdefault(tuple(str(one.get(key)) for key in keys), one)
     return list(by_facts.values())[:_MOST]
 
 
