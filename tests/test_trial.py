@@ -28,7 +28,7 @@ from floorit.trial.arms import AS_IS, Arm
 from floorit.trial.attempt import Result, to_json
 from floorit.trial.runner import Runner
 from floorit.trial.state import Round, State
-from floorit.trial.table import render
+from floorit.trial.table import reasons, render
 from floorit.trial.trial import Override, Pair, Trial, pair
 
 COMMAND = ["train.py", "--workers", "1", "--lr=0.1", "data.size=8"]
@@ -375,6 +375,14 @@ def test_what_both_sides_have_does_not_hide_that_a_fix_met_nothing():
     assert said(made).verdict == "faster"
     made.arms[0] = msgspec.structs.replace(made.base, fixes={"workers": 2})
     assert said(made).verdict == "does not apply"
+
+
+def test_steps_that_a_scaler_skipped_are_told() -> None:
+    outcome = said(state(trial("b", 0.05, skipped=0.25)))
+    assert (outcome.skipped.a, outcome.skipped.b) == (None, 0.25)
+    told = "steps that the GradScaler skipped: as it is it has no GradScaler, 25.0% with it"
+    assert told in reasons(outcome)
+    assert not any("GradScaler" in line for line in reasons(said(state(trial("b", 0.05, skipped=0.0)))))
 
 
 def test_both_are_measured_over_the_same_steps():

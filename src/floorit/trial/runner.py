@@ -241,6 +241,7 @@ def _read(arm: Arm, code: int | None, seconds: float, reader: RecordReader, said
         losses=[_finite(p.losses) for p, _ in trained if p.losses],
         memory=process.memory_peak,
         watts=gpu.power_watts.value if gpu is not None and gpu.power_watts is not None else None,
+        skipped=_skipped(process),
         beside=disturbance.met(gpu, sum(map(used_cuda, processes))) if gpu is not None else None,
         rare={phase: each.tolist() for phase, each in rare.by_step(process, found).items() if each.any()},
         evaluated=found.eval_passes > 0,
@@ -270,6 +271,13 @@ def _state(code: int | None, seconds: float, out: OutOfMemory | None, trained: b
     if code:
         return "failed", f"it ended with exit code {launch.shell_code(code)}"
     return ("ran", None) if trained else ("untrained", "no backward pass was seen")
+
+
+def _skipped(process: Process) -> float | None:
+    """Of the steps that a GradScaler of the program's was asked for."""
+    last = process.readings[-1]["values"] if process.readings else {}
+    steps, skipped = last.get("grad_scaler.steps"), last.get("grad_scaler.skipped")
+    return skipped / steps if steps and skipped is not None else None
 
 
 def _gpu(process: Process, found: Iterations, folder: Path) -> GpuUse | None:

@@ -95,12 +95,23 @@ def reasons(outcome: Outcome) -> list[str]:
     lines += outcome.disturbed
     if outcome.parity.reason != outcome.reason:
         lines.append(f"results: {outcome.parity.reason}")
+    lines += _skipped(outcome)
     lines += [f"{o.code}: {o.state}" + (f", {o.reason}" if o.reason else "") for o in outcome.overrides]
     seldom = [(PHASES[o.code], o.value) for o in outcome.overrides if o.code in PHASES and o.turned]
     lines += [f"{phase} is counted as 1/{n} of what it takes as it is, however often it came" for phase, n in seldom]
     if outcome.not_predicted is not None:
         lines.append(f"no prediction: {outcome.not_predicted}")
     return lines + _startup(outcome)
+
+
+def _skipped(outcome: Outcome) -> list[str]:
+    """Steps that a GradScaler left out, where there were any: results are then of fewer."""
+    a, b = outcome.skipped.a, outcome.skipped.b
+    if not a and not b:
+        return []
+    as_it_is = f"{a:.1%} as it is" if a is not None else "as it is it has no GradScaler"
+    with_it = f"{b:.1%} with it" if b is not None else "with it there is no GradScaler"
+    return [f"steps that the GradScaler skipped: {as_it_is}, {with_it}"]
 
 
 def _because(outcome: Outcome) -> list[RenderableType]:

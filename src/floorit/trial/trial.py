@@ -62,6 +62,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     shared: int | None = None  # bytes more in /dev/shm at the most; others may be in it
     watts: float | None = None  # that the GPU drew while it trained; None: nobody said
     beside: Beside | None = None
+    skipped: float | None = None  # share of its steps that a GradScaler did not take; None: it was asked for none
     rare: dict[str, list[float]] = {}  # seconds of each step in phases that need not come in every step, if any
     evaluated: bool = False  # whether it evaluated while it ran
     ran_out: bool = False  # whether it ended for lack of memory

@@ -47,6 +47,13 @@ class Power(msgspec.Struct, frozen=True, kw_only=True):
     b: float | None = None
 
 
+class Skipped(msgspec.Struct, frozen=True, kw_only=True):
+    """Share of the steps that a GradScaler did not take, on average over the trials; None where there is none."""
+
+    a: float | None = None
+    b: float | None = None
+
+
 class Startup(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until the steps were steady, by the median trial; of `b` also in the first, when nothing was compiled."""
 
@@ -75,6 +82,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     memory: Memory
     startup: Startup
     power: Power = Power()
+    skipped: Skipped = Skipped()
     overrides: list[Override] = []
     failure: Failure | None = None
     disturbed: list[str] = []  # what came between, and what was done about that
@@ -113,7 +121,8 @@ def _outcome(state: State, arm: Arm, predicted: Estimate | str) -> Outcome:
         pairs=pairs,
         memory=memory.compare(state, arm),
         startup=_startup(state, arm, pairs, verdict),
-        power=Power(a=_watts(state.of(state.base)), b=_watts(state.of(arm))),
+        power=Power(**_both(state, arm, lambda trial: trial.watts)),
+        skipped=Skipped(**_both(state, arm, lambda trial: trial.skipped)),
         overrides=overrides.told(state, arm),
         failure=None if failed is None else Failure(reason=failed.reason or "", last=failed.last, said=failed.said),
         disturbed=disturbance.told(state, arm),
@@ -172,9 +181,13 @@ def _too_few(state: State, arm: Arm) -> str:
     return "there are too few pairs for an interval: a larger --budget allows more"
 
 
-def _watts(trials: list[Trial]) -> float | None:
-    known = [trial.watts for trial in trials if trial.watts is not None]
-    return float(np.mean(known)) if known else None
+def _both(state: State, arm: Arm, of: Callable[[Trial], float | None]) -> dict[str, float | None]:
+    """A figure of the program as it is, and with the arm: the mean over the trials that have it."""
+    found = {}
+    for name, which in (("a", state.base), ("b", arm)):
+        known = [value for trial in state.of(which) if (value := of(trial)) is not None]
+        found[name] = float(np.mean(known)) if known else None
+    return found
 
 
 def _startup(state: State, arm: Arm, pairs: list[Pair], verdict: Word) -> Startup:
