@@ -66,7 +66,12 @@ class Simulated:
 
 
 def tried(
-    seed: int, noise: Noise, ratio: float = 1.0, arms: int = 1, budget: float = BUDGET
+    seed: int,
+    noise: Noise,
+    ratio: float = 1.0,
+    arms: int = 1,
+    budget: float = BUDGET,
+    sought: conduct.Sought | None = None,
 ) -> list[tuple[list[Pair], statistics.Speed, str]]:
     """For each arm: its pairs, the verdict, and whether it was called slower."""
     run = Simulated(np.random.default_rng(seed), noise, ratio)
@@ -74,7 +79,8 @@ def tried(
     state = State(cwd="", arms=[Arm(name=AS_IS, command=[]), *changed], steps=STEPS)
     state.pilot = run(state.base)
     nowhere = lambda state: None  # noqa: E731
-    conduct.conduct(state, run, nowhere, budget=budget, dice=random.Random(seed), told=lambda text: None)
+    dice = random.Random(seed)
+    conduct.conduct(state, run, nowhere, budget=budget, dice=dice, told=lambda text: None, sought=sought)
     said = []
     for arm in changed:
         pairs = state.pairs(arm)
@@ -138,6 +144,23 @@ def test_the_interval_covers_a_true_gain_too():
     """The rule stops sooner where the gain is large: the interval may then be wider, and covers all the same."""
     gains = [statistics.speedup(tried(seed, NOISES["usual"], ratio=1.8)[0][0]) for seed in range(500)]
     assert np.mean([gain.low <= 1.8 <= gain.high for gain in gains]) >= 0.95 - _error(0.95, 500)
+
+
+@pytest.mark.parametrize("ratio", [1.3, 2.8])
+def test_a_search_is_done_with_a_gain_that_is_clear_and_its_interval_holds(ratio):
+    """A third of the pairs are left for what comes next, on a loud machine."""
+    tries = {sought: [tried(seed, NOISES["loud"], ratio, budget=900.0, sought=sought)[0] for seed in range(300)]
+             for sought in (None, "speed")}  # fmt: skip
+    spent = {sought: np.mean([len(pairs) for pairs, _, _ in found]) for sought, found in tries.items()}
+    assert spent["speed"] < spent[None] or spent[None] == statistics.FEWEST
+    gains = [statistics.speedup(pairs) for pairs, _, _ in tries["speed"]]
+    assert np.mean([gain.low <= ratio <= gain.high for gain in gains]) >= 0.95 - _error(0.95, 300)
+    assert np.mean([verdict == "faster" for _, verdict, _ in tries["speed"]]) >= 0.99
+
+
+def test_a_search_calls_nothing_faster_that_is_not():
+    found = [tried(seed, NOISES["usual"], sought="speed")[0][1] for seed in range(500)]
+    assert np.mean([verdict == "faster" for verdict in found]) <= 0.05
 
 
 @pytest.mark.parametrize(("name", "least"), [("quiet", 0.99), ("usual", 0.97)])

@@ -45,7 +45,8 @@ def conduct(
     """Run what is still to be run, after the first run. Each round is in `state`, and saved, once it is over.
 
     One round comes before the program against itself: an arm that does not run at all is found at once. Where one
-    thing is sought, time is spared for other arms: one that shows nothing of it at first is left.
+    thing is sought, time is spared for others: an arm that shows nothing of it at first is left, and one whose gain is
+    clear is done.
     """
     again = ""
     while open_arms := still_open(state, sought):
@@ -99,7 +100,7 @@ def alike_wanted(state: State, budget: float) -> int:
 
 def still_open(state: State, sought: Sought | None = None) -> list[Arm]:
     """The arms of which more trials would tell more."""
-    still = [arm for arm in state.changed if not _is_closed(state, arm)]
+    still = [arm for arm in state.changed if not _is_closed(state, arm, sought)]
     return [arm for arm in still if sought is None or not _is_without_hope(state, arm, sought)]
 
 
@@ -115,10 +116,11 @@ def _is_without_hope(state: State, arm: Arm, sought: Sought) -> bool:
     return not is_less or (len(pairs) >= HOPE and gain < SLOW)
 
 
-def _is_closed(state: State, arm: Arm) -> bool:
+def _is_closed(state: State, arm: Arm, sought: Sought | None) -> bool:
     if state.failure(arm) is not None or overrides.obstacle(state, arm) is not None or guard.is_decided(state, arm):
         return True
-    return statistics.is_narrow(state.pairs(arm), len(state.changed))
+    pairs, compared = state.pairs(arm), len(state.changed)
+    return statistics.is_narrow(pairs, compared) or (sought == "speed" and statistics.is_clear(pairs, compared))
 
 
 def failures_of_base(state: State) -> int:

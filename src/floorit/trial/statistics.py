@@ -26,6 +26,7 @@ CLAIMED = 1.02  # no less is ever claimed (DESIGN section 6)
 SMALL = 1.05  # a gain that has to be excluded, however loud the machine is, before a change is called not faster
 FEWEST, MOST = outlay.PAIRS, 40  # pairs
 NOMINAL = 0.97  # of an interval over a number of pairs that was fixed beforehand
+SURE = 0.5  # of a gain, that an interval must leave of it
 # Half the width of an interval that is narrow enough: of the time of a step, or of the gain where that is large.
 NARROW, NARROW_OF_GAIN = 0.015, 0.1
 
@@ -71,6 +72,14 @@ def is_narrow(pairs: list[Pair], comparisons: int = 1) -> bool:
         return False
     middle, half = found
     return half <= max(NARROW, NARROW_OF_GAIN * abs(middle)) or len(pairs) >= MOST
+
+
+def is_clear(pairs: list[Pair], comparisons: int = 1) -> bool:
+    """Whether most of a gain is sure already: more pairs would only tell how large it is."""
+    if len(pairs) < FEWEST:
+        return False
+    gain = speedup(pairs, comparisons)
+    return gain is not None and gain.value > SMALL and gain.low - 1 >= SURE * (gain.value - 1)
 
 
 def _logs(pairs: list[Pair]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
