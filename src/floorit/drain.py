@@ -109,7 +109,7 @@ def _run(
     environ = {wire.DRAIN: json.dumps(plan), "WANDB_MODE": "disabled", **kept.environ, **more}
     said = own / "output.txt"
     with said.open("wb") as output:
-        code, _ = launch.run(command, own / RECORD, watch, output=output.fileno(), more=environ, alone=True)
+        code, _ = launch.run(command, own / RECORD, watch, output=output.fileno(), more=environ)
     watcher.close()
     found = _told(watcher.reader.run())
     if not any(one.batches for one in found):

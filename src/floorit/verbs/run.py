@@ -109,8 +109,9 @@ def _looked_into(
     run = reading.read(run, watcher.reader, command.shown)
     if options.floor:
         outcome = _floor(command, folder, run, watcher, options)
+        run = msgspec.structs.replace(run, floor=outcome)
         alone = _drained(command, folder, run, watcher, options)
-        run = msgspec.structs.replace(run, floor=outcome, drained=alone, images=_image_costs(run, watcher, options))
+        run = msgspec.structs.replace(run, drained=alone, images=_image_costs(run, watcher, options))
     return run
 
 
@@ -156,8 +157,8 @@ def _drained(
     loader = drain.examine(watcher.reader.run())
     if loader is None:
         return None
-    if run.exit_code:
-        return runfile.Draining(reason="the program itself did not end well")
+    if run.floor is not None and run.floor.reason is not None:  # Ctrl-C, or what would end this one, too
+        return runfile.Draining(reason=f"the run without a data path came before, and {run.floor.reason}")
     if not options.quiet:
         print(said(f"floorit: draining the loader: {drain.MEANING}"), file=sys.stderr, flush=True)
     more = launch.asking_for(run.fixes)
