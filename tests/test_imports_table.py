@@ -141,7 +141,7 @@ SILENT = (
     *("record", "runfile", "hardware", "vitals", "telemetry", "headroom", "usage"),
 )
 # Of the recorder, what both sides of the file use: its format, and which keys mean a setting.
-SHARED = ("wire", "aliases")
+SHARED = ("wire", "aliases", "seeding")
 
 
 def _files():

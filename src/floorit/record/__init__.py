@@ -18,21 +18,11 @@ def is_compiling():
 
 def arm(folder):
     """Wait for torch; a process that never imports it is left alone."""
-    from .wire import SEED
-
-    after_import("torch", lambda torch: _install(folder, torch))
-    if SEED in os.environ:
-        _seed(os.environ[SEED])
-
-
-def _seed(number):
-    """A trial: what the program draws without a seed of its own is the same in each."""
     from . import seeding
 
-    try:
-        seeding.seed(int(number))
-    except Exception:
-        pass  # then trials differ by it, which is seen where the program is compared with itself
+    after_import("torch", lambda torch: _install(folder, torch))
+    if seeding.VARIABLE in os.environ:
+        seeding.seed(os.environ[seeding.VARIABLE])
 
 
 def _install(folder, torch):

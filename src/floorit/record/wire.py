@@ -90,8 +90,6 @@ FIXES = "FLOORIT_FIXES"
 CAP = "memory-cap"  # among them: the share of the memory that is free as the program starts, which it may have
 # The environment variable that asks for the losses: {"jitter": relative size of a rounding error to plant, or 0}.
 LOSSES = "FLOORIT_LOSSES"
-# The environment variable by which random numbers that the program does not seed are the same in several runs.
-SEED = "FLOORIT_SEED"
 DATA_REPLAY = "data-replay"  # its name, where it fails
 # What became of one: it has changed something; the program never did what it would change; it could not be applied.
 IN_FORCE, NOT_MET, FAILED_OVERRIDE = "in force", "not met", "failed"

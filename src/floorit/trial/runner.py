@@ -24,7 +24,7 @@ from floorit.analyse.iterations import Iterations
 from floorit.analyse.machine import GpuUse
 from floorit.analyse.memory import OutOfMemory
 from floorit.events import Process, RecordReader
-from floorit.record import wire
+from floorit.record import seeding, wire
 from floorit.report.trained import used_cuda
 from floorit.sandbox import Sandbox
 from floorit.trial import configs, disturbance, peaks
@@ -193,7 +193,7 @@ class Runner:
             "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
             "TRITON_CACHE_DIR": str(caches / "triton"),
             wire.LOSSES: json.dumps({"jitter": jitter}),
-            wire.SEED: usual,
+            seeding.VARIABLE: usual,
             **launch.asking_for({**arm.fixes, **({wire.CAP: self.cap} if self.cap is not None else {})}),
         }
         return {**environ, **(self._sandbox.environ if self._sandbox is not None else {})}
