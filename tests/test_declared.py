@@ -226,6 +226,7 @@ def test_arguments_given_and_by_default() -> None:
         (["python", "train.py", "--config=config/small.py"], True),
         (["python", "-m", "tools.train", "config/small.py"], True),
         (["python", "config/small.py"], False),  # that is the program itself
+        (["python", "config/small.py", "-m", "resnet"], False),  # whatever its options are
         (["python", "train.py", "config/gone.py"], False),
         (["python", "train.py"], False),
     ],

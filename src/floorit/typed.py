@@ -32,11 +32,10 @@ def retyped(command: list[str], option: str, was: Value, value: Value) -> list[s
             made.append(f"{key}={spelled(value, text)}")
         elif isinstance(was, bool) and (switched := _switched(option, was)) is not None:
             following = next(words, None)
-            if following is not None and plain(following) is was and not _is_option(following):
-                found.append(was)
+            found.append(was)
+            if following is not None and plain(following) is was:
                 made += [word, spelled(value, following)]
             else:
-                found.append(was)
                 made += [switched, *([following] if following is not None else [])]
         else:
             following = next(words, "")

@@ -40,11 +40,11 @@ def gather(processes: Iterable[Process], shown: Mapping[str, Path] = MappingProx
 def _named(process: Process) -> Iterator[dict[str, Any]]:
     """Files of settings in Python that its command names: programs run or import them, which nobody notes."""
     words, began = [str(word) for word in process.facts.get("argv") or []], process.facts.get("wall")
-    is_module = "-m" in words
-    for number, word in enumerate(word for word in words[1:] if word.endswith(".py")):
-        path = Path(str(process.facts.get("cwd") or "")) / word.rpartition("=")[2]
-        if not number and not is_module:
-            continue  # the program itself
+    places = [at for at, word in enumerate(words) if at and word.endswith(".py")]
+    if places and "-m" not in words[: places[0]]:
+        del places[0]  # the program itself
+    for at in places:
+        path = Path(str(process.facts.get("cwd") or "")) / words[at].rpartition("=")[2]
         try:
             state = path.stat()
         except OSError:

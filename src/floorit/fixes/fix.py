@@ -29,6 +29,7 @@ UNSEEN_GPU = "how long the GPU works in a step was not seen"
 UNANSWERED = (NO_GPU, UNSEEN_GPU)  # how reasons begin by which a fix is not advised against
 NO_SETTING = "no setting of the program is seen for it: only the program itself decides that"
 NO_LOADER = "there is no DataLoader of torch's that it would change"
+_OF_DATA = {"input-bound", "epoch-gap", "oversubscribed"}  # findings about the data path alone
 # What a cost that is only too frequent may take of a step, once it is rarer.
 _SPARED = 0.05
 
@@ -181,8 +182,9 @@ def foretell_together(asked: Mapping[Fix, Value], known: Known) -> Estimate | st
             return f"{fix.code}: {made}"
         changes[fix.code] = made
     whole = together(changes.values())
-    is_of_data = all(set(fix.addresses) <= {"input-bound", "epoch-gap", "oversubscribed"} for fix in asked)
-    return known.gain_of_data(whole) if is_of_data else gain(known.needs, whole)
+    if all(set(fix.addresses) <= _OF_DATA for fix in asked):
+        return known.gain_of_data(whole)
+    return gain(known.needs, whole)
 
 
 def rarer(share: float) -> int:

@@ -56,7 +56,7 @@ def conduct(
         told(f"round {len(state.rounds) + 1}{again}")
         by_name = {arm.name: arm for arm in state.arms}
         order = schedule.order(names, [round.order for round in state.rounds], dice)
-        again = _count(state, Round(trials=[run(by_name[name]) for name in order]), state.rounds)
+        again = _put(state, Round(trials=[run(by_name[name]) for name in order]), state.rounds)
         save(state)
         if again:
             continue
@@ -72,11 +72,11 @@ def _measure_noise(
     again = ""
     while len(state.alike) < wanted:
         told(f"the program against itself, pair {len(state.alike) + 1}{again}")
-        again = _count(state, Round(trials=[run(state.base), run(state.base)]), state.alike)
+        again = _put(state, Round(trials=[run(state.base), run(state.base)]), state.alike)
         save(state)
 
 
-def _count(state: State, made: Round, rounds: list[Round]) -> str:
+def _put(state: State, made: Round, rounds: list[Round]) -> str:
     """Put a round to the others, or aside where something came between; then, why the next is one more of it."""
     why = disturbance.find(made.trials)
     is_made_again = why is not None and len(state.disturbed) < disturbance.MOST

@@ -219,9 +219,14 @@ class _Steps:
             dtypes=sorted({str(p.dtype).rpartition(".")[2] for p in parameters}),
             devices=sorted({p.device.type for p in parameters}),
             channels_last=_channels_last(session.torch, parameters),
-            **{name: defaults[name] for name in _OPTIONS if defaults.get(name, "") in (True, False, None)},
+            **{name: defaults[name] for name in _OPTIONS if name in defaults and _is_switch(defaults[name])},
         )
         return number
+
+
+def _is_switch(value):
+    """Whether it is on, off, or left to torch; nothing of the program's is compared to find out."""
+    return value is None or isinstance(value, bool)
 
 
 def _number(value):
